@@ -12,6 +12,7 @@
 #include "recipe/placeholders.h"
 #include "runtime/error.h"
 #include "runtime/launcher.h"
+#include "runtime/nearest_name.h"
 #include "runtime/printable.h"
 
 namespace tutti {
@@ -25,6 +26,17 @@ constexpr std::size_t kMostNames = 30;  // in an error
 bool is_folder(const std::string& path) {
   std::error_code error;
   return fs::is_directory(path, error);
+}
+
+// "" if no folder beside has a name that is near.
+std::string nearest_run(const std::string& path) {
+  const fs::path parent = fs::path(path).parent_path();
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(parent.empty() ? "." : parent, error))
+    if (entry.is_directory(error)) names.push_back(entry.path().filename().string());
+  const std::string near = nearest_name(fs::path(path).filename().string(), names);
+  return near.empty() ? "" : "; did you mean " + (parent / near).string() + '?';
 }
 
 bool is_there(const std::string& path) {
@@ -172,7 +184,7 @@ void complete(RecipeFile& recipe, std::string& checkpoint) {
   if (const std::string own = run_of_own_recipe(recipe.path); !own.empty()) recipe.path = own;
   settle_stages(recipe);
   if (!is_there(recipe.path) && !recipe.path.ends_with(".toml"))
-    throw UserError({recipe.path}, "there is no such run or recipe");
+    throw UserError({recipe.path}, "there is no such run or recipe" + nearest_run(recipe.path));
   if (!is_folder(recipe.path)) {
     const bool is_path = checkpoint.find('/') != checkpoint.npos || is_there(checkpoint);
     if (checkpoint.empty() || checkpoint == "auto" || is_path) return;

@@ -1,6 +1,7 @@
 #include "commands/predict.h"
 
 #include <ATen/ops/cat.h>
+#include <ATen/ops/tensor.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -223,10 +224,10 @@ std::vector<NamedOutput> tensors_of(const Outputs& outputs, const Meanings& mean
   return tensors;
 }
 
-WrittenColumn names_of_rows(const PredictionJob& prediction, int64_t first, int64_t count) {
+WrittenColumn names_of_rows(const PredictionJob& prediction, const std::vector<int64_t>& samples) {
   std::vector<std::string> files;
   std::vector<int64_t> rows;
-  for (int64_t index = first; index < first + count; ++index) {
+  for (const int64_t index : samples) {
     if (prediction.file_of)
       files.push_back(prediction.file_of(index));
     else
@@ -234,6 +235,43 @@ WrittenColumn names_of_rows(const PredictionJob& prediction, int64_t first, int6
   }
   if (prediction.file_of) return {"file", std::move(files)};
   return {"row", std::move(rows)};
+}
+
+// The samples of a batch but for pictures that could not be read.
+class ReadableSamples {
+ public:
+  explicit ReadableSamples(const PredictionJob& prediction) : prediction_(prediction) {}
+
+  std::vector<int64_t> among(int64_t first, int64_t count) {
+    std::vector<int64_t> samples;
+    for (int64_t index = first; index < first + count; ++index) {
+      const std::string why = prediction_.why_replaced ? prediction_.why_replaced(index) : "";
+      if (why.empty())
+        samples.push_back(index);
+      else if (left_out_++ == 0)
+        first_ = why;
+    }
+    return samples;
+  }
+  void warn() const {
+    if (left_out_ > 0)
+      print_warning(grouped(left_out_) +
+                    (left_out_ == 1 ? " file is left out, which cannot be read: "
+                                    : " files are left out, which cannot be read; the first: ") +
+                    first_);
+  }
+
+ private:
+  const PredictionJob& prediction_;
+  int64_t left_out_ = 0;
+  std::string first_;
+};
+
+// Keeps these samples of a batch that begins with sample `first`.
+void keep(std::vector<NamedOutput>& outputs, const std::vector<int64_t>& samples, int64_t first) {
+  const at::Tensor rows = at::tensor(samples, at::kLong) - first;
+  for (NamedOutput& output : outputs)
+    if (output.tensor.size(0) != rows.size(0)) output.tensor = output.tensor.index_select(0, rows);
 }
 
 OutputNames names_of_outputs(const Job& job, const Meanings& meanings, std::vector<std::string> classes) {
@@ -276,23 +314,30 @@ std::string write_rows(LoadedModel& model, const PredictionJob& prediction, cons
       .write_mask = [&file](const at::Tensor& mask, const std::string& output, int64_t row) {
         return file.write_mask(mask, output, row);
       }};
-  int64_t done = 0;
+  ReadableSamples readable(prediction);
+  int64_t done = 0, written = 0;
   std::string columns;
   predict(model.state, model.engine, evaluator, [&](const Outputs& outputs) {
     WrittenRows rows = task_columns(model.state);
-    if (rows.empty()) rows = output_columns(tensors_of(outputs, meanings), table, done);
-    if (rows.empty()) throw UserError("the model has no outputs but its loss");
-    const auto count = static_cast<int64_t>(rows[0].rows());
-    rows.insert(rows.begin(), names_of_rows(prediction, done, count));
-    if (done == 0) {
+    auto tensors = rows.empty() ? tensors_of(outputs, meanings) : std::vector<NamedOutput>();
+    if (rows.empty() && tensors.empty()) throw UserError("the model has no outputs but its loss");
+    const int64_t count = rows.empty() ? tensors[0].tensor.size(0) : static_cast<int64_t>(rows[0].rows());
+    const std::vector<int64_t> samples = readable.among(done, count);
+    keep(tensors, samples, done);
+    done += count;
+    if (samples.empty()) return;
+    if (rows.empty()) rows = output_columns(tensors, table, written);
+    rows.insert(rows.begin(), names_of_rows(prediction, samples));
+    if (columns.empty()) {
       require_different(rows);
       columns = columns_text(rows);
     }
     file.add(rows);
-    done += count;
+    written += std::ssize(samples);
   });
   file.finish();
-  return grouped(done) + " rows: " + columns + '\n';
+  readable.warn();
+  return grouped(written) + " rows: " + columns + '\n';
 }
 
 std::string predicted(const PredictionJob& prediction, const PredictOptions& options,
@@ -305,7 +350,8 @@ std::string predicted(const PredictionJob& prediction, const PredictOptions& opt
   text += prediction_format(options.out) == PredictionFormat::kHdf5
               ? write_arrays(model, evaluator, options, classes)
               : write_rows(model, prediction, evaluator, options, classes);
-  if (const std::string replaced = evaluator.data->replaced(); !replaced.empty()) print_warning(replaced);
+  const std::string replaced = prediction.why_replaced ? "" : evaluator.data->replaced();
+  if (!replaced.empty()) print_warning(replaced);
   if (options.out != "-") return text + "written to " + options.out + '\n';
   std::fputs(printable(text).c_str(), stderr);
   return "";
@@ -406,7 +452,10 @@ std::string predict_text(const Setting& written, const PredictOptions& options) 
       require_other_file(recipe, options.out);
     }
     const PredictionJob prediction =
-        prediction_job(recipe, options.checkpoint, {options.evaluator, !options.data.empty()});
+        prediction_job(recipe, options.checkpoint,
+                       {.evaluator = options.evaluator,
+                        .has_no_classes = !options.data.empty(),
+                        .leaves_out_unreadable = prediction_format(options.out) != PredictionFormat::kHdf5});
     return predicted(prediction, options, names_of_classes(recipe, prediction.job, options));
   });
 }

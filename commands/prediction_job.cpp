@@ -70,8 +70,13 @@ Setting without_target(Setting section) {
   return section;
 }
 
-// The data of a section, without "target" if that is missing.
+// The data of a section, of tables without targets, of others without "target" if that is missing.
 DatasetPtr open_without_labels(const Setting& section, int64_t ignore_index, const std::string& fitted) try {
+  if (is_table(section) && !fitted.empty()) {
+    auto table = FittedTable::from_json(fitted);
+    table.skips_targets = true;
+    return make_dataset(section, 0, "", ignore_index, table.to_json());
+  }
   return make_dataset(section, 0, "", ignore_index, fitted);
 } catch (const UserError&) {
   if (!names_target(section)) throw;
@@ -126,15 +131,16 @@ class LikeTraining final : public Dataset {
   SampleSpec spec_;
 };
 
-// The picture that a sample was, within the folder of the data; "" of other samples.
-std::string file_of_sample(const Dataset& data, int64_t index) {
-  if (const auto* images = dynamic_cast<const ImageFiles*>(&data)) return images->short_name(index);
+// What `use` returns for the picture that a sample was; "" of other samples.
+template <class Use>
+std::string picture_text(const Dataset& data, int64_t index, const Use& use) {
+  if (const auto* images = dynamic_cast<const ImageFiles*>(&data)) return use(*images, index);
   if (const auto* transformed = dynamic_cast<const TransformedDataset*>(&data))
-    return file_of_sample(*transformed->below(), index);
+    return picture_text(*transformed->below(), index, use);
   if (const auto* like_training = dynamic_cast<const LikeTraining*>(&data))
-    return file_of_sample(*like_training->data(), index);
+    return picture_text(*like_training->data(), index, use);
   const auto* part = dynamic_cast<const SamplePart*>(&data);
-  return part ? file_of_sample(*part->whole(), part->samples()[static_cast<std::size_t>(index)]) : "";
+  return part ? picture_text(*part->whole(), part->samples()[static_cast<std::size_t>(index)], use) : "";
 }
 
 // TableDataset::target_rows of the table that the samples are from.
@@ -262,10 +268,21 @@ std::optional<SampleSpec> spec_of_weights(const Setting& recipe, const SampleSpe
   return std::nullopt;
 }
 
+// A mask of pictures has their size.
+Shape missing_shape(const SampleSpec& samples, const SampleSpec& trained, const std::string& array) {
+  const Shape& shape = trained.shapes.at(array);
+  const auto own = samples.shapes.find("input"), input = trained.shapes.find("input");
+  if (array != kTarget || shape.size() != 2 || own == samples.shapes.end() || input == trained.shapes.end())
+    return shape;
+  const bool is_mask = input->second.size() == 3 && own->second.size() == 3 &&
+                       std::equal(shape.begin(), shape.end(), input->second.end() - 2);
+  return is_mask ? Shape(own->second.end() - 2, own->second.end()) : shape;
+}
+
 SampleSpec with_missing(SampleSpec samples, const SampleSpec& trained) {
   for (const auto& [array, shape] : trained.shapes) {
     if (samples.shapes.contains(array)) continue;
-    samples.shapes[array] = shape;
+    samples.shapes[array] = missing_shape(samples, trained, array);
     if (const auto dtype = trained.dtypes.find(array); dtype != trained.dtypes.end())
       samples.dtypes[array] = dtype->second;
     samples.classes = std::max(samples.classes, trained.classes);
@@ -313,7 +330,9 @@ void give_data_to_predict(Setting& recipe, const std::string& checkpoint, const 
   });
   if (named == sections.end() || !is_in_files(**named)) return;  // a split needs the training data
   if (Setting* bad = (*named)->find("on_bad_sample"); bad && bad->is_text())
-    bad->value = std::string("error");  // another sample's prediction would have this sample's name
+    // Without a reader of the names, another sample's prediction would have this sample's name.
+    bad->value =
+        std::string(predicted.leaves_out_unreadable && has_pictures_in_files(**named) ? "skip" : "error");
   Setting& train = *recipe.find("data")->find("train");
   const int64_t ignored = ignore_index(recipe);
   const OpenedPictures pictures = open_image_section(**named, predicted.has_no_classes, ignored);
@@ -412,10 +431,16 @@ PredictionJob prediction_job(const Setting& written, const std::string& checkpoi
   }
   const Evaluator* evaluator = evaluator_with(prediction.job, data.evaluator);
   if (evaluator) prediction.target_rows = target_rows_of(*evaluator->data);
-  if (are_pictures && evaluator)
+  if (are_pictures && evaluator) {
     prediction.file_of = [samples = evaluator->data](int64_t index) {
-      return file_of_sample(*samples, index);
+      return picture_text(*samples, index,
+                          [](const ImageFiles& files, int64_t i) { return files.short_name(i); });
     };
+    prediction.why_replaced = [samples = evaluator->data](int64_t index) {
+      return picture_text(*samples, index,
+                          [](const ImageFiles& files, int64_t i) { return files.why_replaced(i); });
+    };
+  }
   return prediction;
 }
 

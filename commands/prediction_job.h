@@ -15,6 +15,8 @@ struct PredictionJob {
   Job job;
   // The file of a predicted sample, within the folder of the data; empty where samples are no files.
   std::function<std::string(int64_t index)> file_of = {};
+  // Of a predicted picture that could not be read, and that another replaced: the reason; else "".
+  std::function<std::string(int64_t index)> why_replaced = {};
   // Of an evaluator with a share of the training data: the numbers of its samples there.
   std::optional<std::vector<int64_t>> share = {};
   // Of windows of a table: the row of each sample's target, among the samples of the data or of the share.
@@ -33,6 +35,7 @@ struct PredictedData {
   // True: of an image folder, all pictures below the path, or the picture at the path, without classes, as if
   // the folder had pictures alone.
   bool has_no_classes = false;
+  bool leaves_out_unreadable = false;  // pictures; else such a picture is an error
 };
 
 // The job of a prediction on the data of an evaluator. `checkpoint`: a checkpoint's or a run's folder; "":

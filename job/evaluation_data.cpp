@@ -55,6 +55,19 @@ void require_first_class_of_training(const Setting& train, const Setting& sectio
       .fail("expected first_class = " + std::to_string(trained) + ", as [data.train] has it");
 }
 
+// Masks of other values, or in another order, would have other classes.
+void require_mask_values_of_training(const Setting& train, const Setting& section) {
+  const auto are_masks = [](const Setting& data) { return data.has("masks") || data.has("mask"); };
+  const auto values = [](const Setting& data) {
+    return data.has("mask_values") ? data.at("mask_values").integers() : std::vector<int64_t>();
+  };
+  if (!are_masks(train) || !are_masks(section) || values(train) == values(section)) return;
+  section.at(section.has("mask_values") ? "mask_values" : "kind")
+      .fail(
+          "expected the classes of [data.train]: " +
+          (train.has("mask_values") ? "mask_values = " + train.at("mask_values").toml() : "no mask_values"));
+}
+
 // The key to name where the samples are not those of the training.
 const Setting& key_of_shape(const Setting& section) {
   return section.has("sequence_length") ? section.at("sequence_length") : key_of_samples(section);
@@ -170,6 +183,7 @@ int64_t ignore_index(const Setting& recipe) {
 void require_suits_training(const Job& job, const Evaluator& evaluator, int pieces) {
   require_classes_of_training(job.recipe.at("data").at("train"), evaluator.section);
   require_first_class_of_training(job.recipe.at("data").at("train"), evaluator.section);
+  require_mask_values_of_training(job.recipe.at("data").at("train"), evaluator.section);
   if (is_language_task(evaluator.data->spec()))
     require_tokenizer_of_training(job, evaluator);
   else

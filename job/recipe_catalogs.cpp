@@ -65,13 +65,23 @@ void find_cached(Setting* section, const char* key, const std::filesystem::path&
   if (name) *name = cached_model(*name, folder, cache);
 }
 
+// Also in the sources of a mixture.
+void find_tokenizers(Setting* section, const std::filesystem::path& folder) {
+  find_cached(section, "tokenizer", folder, ModelCache::kHuggingFace);
+  Setting* sources = section && section->is_table() ? section->find("sources") : nullptr;
+  if (sources && sources->is_array())
+    for (Setting& source : std::get<Setting::Array>(sources->value))
+      find_cached(&source, "tokenizer", folder, ModelCache::kHuggingFace);
+}
+
 // Paths in place of the names of models in this machine's caches; the zoo's model for one of kind = "hf".
 Setting with_pretrained_models(Setting written) {
   if (!written.is_table()) return written;
   const auto folder = std::filesystem::absolute(written.position.file).parent_path();
   if (Setting* data = written.find("data"); data && data->is_table())
-    for (const char* part : {"train", "eval"})
-      find_cached(data->find(part), "tokenizer", folder, ModelCache::kHuggingFace);
+    for (const char* part : {"train", "eval"}) find_tokenizers(data->find(part), folder);
+  if (Setting* evaluators = written.find("evaluators"); evaluators && evaluators->is_array())
+    for (Setting& section : std::get<Setting::Array>(evaluators->value)) find_tokenizers(&section, folder);
   if (Setting* algorithms = written.find("algorithms"); algorithms && algorithms->is_array())
     for (Setting& algorithm : std::get<Setting::Array>(algorithms->value))
       for (const char* key : {"teacher", "reference"})

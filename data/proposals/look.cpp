@@ -7,9 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "io/image_folders.h"
 #include "io/json/json_document.h"
 #include "io/json_rows.h"
 #include "runtime/error.h"
+#include "runtime/printable.h"
 #include "runtime/regular_file.h"
 #include "runtime/text.h"
 
@@ -163,12 +165,12 @@ Proposal look_at_file(const std::string& file, LookOptions options) {
   require_no_shard(file);
   const std::vector<uint8_t> head = raw_head(opened);
   require_no_gzip(file, head);
-  const bool names_tokenizer = !options.tokenizer.empty();
+  options.names_tokenizer = !options.tokenizer.empty();
   options.tokenizer = tokenizer_for(file, options.tokenizer);
   if (const auto arrays = look_at_arrays(file)) return *arrays;
   if (const auto table = look_at_table(file, options)) return *table;
   if (is_any_of(ending_of(file), {".npy", ".idx"})) return look_at_tokens(file);
-  if (has_json_rows(file) || names_tokenizer) return look_at_texts(file, options.tokenizer);
+  if (has_json_rows(file) || options.names_tokenizer) return look_at_texts(file, options.tokenizer);
   require_read_ending(file);
   if (const std::string kind = unread_kind(file, head); !kind.empty())
     throw UserError({file}, "looks like " + kind);
@@ -176,6 +178,27 @@ Proposal look_at_file(const std::string& file, LookOptions options) {
   if (const auto table = look_at_sniffed_table(file, options)) return *table;
   return options.tokenizer.empty() ? look_at_bytes(file, static_cast<int64_t>(opened.size()))
                                    : look_at_texts(file, options.tokenizer);
+}
+
+// Tables and pictures that a folder has alone; "" = none.
+std::string alone_text(const std::string& folder) {
+  std::vector<std::string> tables;
+  int64_t pictures = 0;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    pictures += is_image_name(name);
+    if (is_any_of(ending_of(name), {".csv", ".tsv", ".parquet", ".jsonl"})) tables.push_back(name);
+  }
+  std::ranges::sort(tables);
+  if (!tables.empty())
+    return "a folder with the table " + shown(tables[0]) +
+           ", which is read if you name the file: tutti init " +
+           shown((fs::path(folder) / tables[0]).string());
+  if (pictures == 0) return "";
+  return grouped(pictures) +
+         " pictures and no classes: move the pictures of each class into a folder of its own, or name a "
+         "table with a column of their paths, and a column of targets (docs/data.md, Tables of images)";
 }
 
 }  // namespace
@@ -197,9 +220,13 @@ Proposal look_at(const std::string& path, const LookOptions& options) {
   if (const auto mds = look_at_mds(path)) return *mds;
   if (const auto shards = look_at_tar_shards(path)) return *shards;
   if (!fs::is_directory(path, ignored)) return look_at_file(path, options);
+  if (!options.targets.empty()) throw UserError({path}, "--target is for tables, and this is a folder");
+  if (!options.tokenizer.empty())
+    throw UserError({path}, "--tokenizer is for texts in a file, and this is a folder");
   for (const auto look :
        {look_at_masks, look_at_image_folder, look_at_cifar, look_at_mnist, look_at_idx, look_at_arrays})
     if (const auto proposal = look(path)) return *proposal;
+  if (const std::string text = alone_text(path); !text.empty()) throw UserError({path}, text);
   throw UserError(
       {path},
       "a folder without data of a kind that is read here: folders of images, which are the classes, "

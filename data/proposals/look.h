@@ -22,6 +22,7 @@ std::optional<Proposal> look_at_arrays(const std::string& path);  // HDF5, numpy
 struct LookOptions {
   std::string tokenizer = "";             // a tokenizer.json or its folder, for texts; "": none
   std::vector<std::string> targets = {};  // columns of a table; empty: by their names
+  bool names_tokenizer = false;           // the user does; else it may lie beside the file
 };
 // Of JSON lines only tables of pictures.
 std::optional<Proposal> look_at_table(const std::string& file, const LookOptions& options);

@@ -5,6 +5,7 @@
 
 #include "data/proposals/mask_values.h"
 #include "data/proposals/parts.h"
+#include "io/image_folders.h"
 #include "io/tables/picture_columns.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
@@ -26,13 +27,29 @@ RecipeLines picture_lines(const std::string& file, const PictureColumns& picture
   RecipeLines all = {{"kind", "\"image_table\"", comment}, path_line(file)};
   all.insert(all.end(), lines.begin(), lines.end());
   all.push_back({"image", toml_text(pictures.image), "the column of pictures' paths"});
+  if (!pictures.root.empty())
+    all.push_back(path_line(pictures.root, "the folder that they are below", "root"));
   return all;
+}
+
+// Folders beside a table that may have its pictures.
+std::vector<std::string> folders_of_pictures(const std::string& folder) {
+  std::vector<std::string> folders;
+  for (const std::string& name : entries_of_folder(folder).folders)
+    if (is_name_of_pictures(name) || is_trained_name(name) || is_evaluated_name(name))
+      folders.push_back((fs::path(folder) / name).string());
+  return folders;
 }
 
 }  // namespace
 
 std::optional<PictureColumns> picture_columns_of(TableFile& file) {
-  const std::vector<std::string> columns = picture_columns(file, folder_of_table(file.path()));
+  const std::string folder = folder_of_table(file.path());
+  std::vector<std::string> columns = picture_columns(file, folder);
+  if (columns.empty())
+    for (const std::string& root : folders_of_pictures(folder))
+      if (columns = picture_columns(file, root); columns.size() == 1)
+        return PictureColumns{columns[0], "", root};
   if (columns.empty()) return std::nullopt;
   if (columns.size() == 1) return PictureColumns{columns[0], ""};
   const auto mask = std::ranges::find_if(columns, is_name_of_masks);
@@ -59,9 +76,9 @@ Proposal picture_table(const std::string& file, const PictureColumns& pictures, 
   proposal.train.push_back({"target", is_single ? toml_text(target.columns[0]) : toml_texts(target.columns),
                             std::string(target.is_named ? "" : "the only other column; ") +
                                 (are_values ? "its numbers are values" : "its values are classes")});
+  if (is_single) proposal.train.push_back(target_type_line(are_values));
   if (!are_values) return proposal;
-  if (is_single) proposal.train.push_back({"target_type", "\"number\"", "or class, if each number is one"});
-  proposal.train.push_back({"normalize_target", "true", "targets become (y - mean) / std of their column"});
+  proposal.train.push_back(normalized_target_line());
   proposal.model.push_back({"loss", "\"mse\"", "the target is a number"});
   proposal.metrics = {"MeanSquaredError", "MeanAbsoluteError"};
   if (is_single) proposal.metrics.emplace_back("R2Score");
@@ -69,8 +86,9 @@ Proposal picture_table(const std::string& file, const PictureColumns& pictures, 
   return proposal;
 }
 
-Proposal masked_picture_table(TableFile& file, const PictureColumns& pictures, const RecipeLines& lines) {
-  const fs::path root = folder_of_table(file.path());
+Proposal masked_picture_table(TableFile& file, const PictureColumns& pictures, const RecipeLines& lines,
+                              const std::string& evaluated) {
+  const fs::path root = pictures.root.empty() ? folder_of_table(file.path()) : pictures.root;
   const auto column = std::ranges::find(file.columns(), pictures.mask, &TableColumn::name);
   const auto place = static_cast<std::size_t>(column - file.columns().begin());
   std::vector<std::string> masks;
@@ -83,6 +101,10 @@ Proposal masked_picture_table(TableFile& file, const PictureColumns& pictures, c
   proposal.count = std::ssize(masks);
   proposal.train = picture_lines(file.path(), pictures, lines, "");
   proposal.train.push_back({"mask", toml_text(pictures.mask), "the column of masks' paths"});
+  if (!evaluated.empty()) {
+    proposal.eval = proposal.train;
+    proposal.eval[1] = path_line(evaluated, "");
+  }
   add_masks(proposal, masks);
   return proposal;
 }

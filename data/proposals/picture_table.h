@@ -20,6 +20,7 @@ struct PictureTarget {
 // says so. nullopt: no column does. Throws UserError if several do otherwise.
 struct PictureColumns {
   std::string image, mask;
+  std::string root = "";  // the folder beside the table that has the pictures; "": that of the table
 };
 std::optional<PictureColumns> picture_columns_of(TableFile& file);
 
@@ -27,7 +28,8 @@ std::optional<PictureColumns> picture_columns_of(TableFile& file);
 Proposal picture_table(const std::string& file, const PictureColumns& pictures, const PictureTarget& target,
                        const RecipeLines& lines, int64_t rows);
 
-// Lines for pictures and masks.
-Proposal masked_picture_table(TableFile& file, const PictureColumns& pictures, const RecipeLines& lines);
+// Lines for pictures and masks. `evaluated`: the table to evaluate on; "" = none.
+Proposal masked_picture_table(TableFile& file, const PictureColumns& pictures, const RecipeLines& lines,
+                              const std::string& evaluated);
 
 }  // namespace tutti

@@ -24,6 +24,16 @@ RecipeLine path_line(const std::string& path, const std::string& comment, const 
   return {.key = key, .value = path, .comment = comment, .is_path = true};
 }
 
+RecipeLine target_type_line(bool are_values) {
+  return {"target_type", are_values ? "\"number\"" : "\"auto\"",
+          are_values ? "or class, if each number is one" : "or number, if they are values"};
+}
+
+RecipeLine normalized_target_line() {
+  return {"normalize_target", "true",
+          "(y - mean) / std of their column: losses, MSE and MAE count in standard deviations"};
+}
+
 std::string toml_text(const std::string& text) { return Setting(text, "", {}).toml(); }
 
 std::string toml_texts(const std::vector<std::string>& texts) {

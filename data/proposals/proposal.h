@@ -60,6 +60,10 @@ struct Proposal {
 RecipeLine path_line(const std::string& path, const std::string& comment = "relative to this file",
                      const std::string& key = "path");
 
+// What the numbers of a target are, and that they are normalized.
+RecipeLine target_type_line(bool are_values);
+RecipeLine normalized_target_line();
+
 // Texts, numbers and lists as TOML; of a single number, the number.
 std::string toml_text(const std::string& text);
 std::string toml_texts(const std::vector<std::string>& texts);

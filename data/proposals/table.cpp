@@ -1,8 +1,6 @@
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -13,7 +11,7 @@
 #include "data/proposals/parts.h"
 #include "data/proposals/picture_table.h"
 #include "data/proposals/sniffed_table.h"
-#include "data/tables/class_guess.h"
+#include "data/proposals/table_cells.h"
 #include "data/tokenizers/tokenizer.h"
 #include "data/tokenizers/tokenizer_files.h"
 #include "io/json_rows.h"
@@ -21,6 +19,7 @@
 #include "io/tables/csv_file.h"
 #include "io/tables/json_lines_file.h"
 #include "io/tables/parquet_file.h"
+#include "io/tables/picture_columns.h"
 #include "io/tables/row_numbers.h"
 #include "runtime/error.h"
 #include "runtime/nearest_name.h"
@@ -32,10 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kMostCategories = 50;  // of a column of texts that becomes an input
-constexpr std::size_t kMostClasses = 1000;
 constexpr int64_t kLongestText = 128;  // tokens that a recipe begins with
-constexpr const char* kTargetNames[] = {"target", "label", "labels", "class", "y"};
 
 std::string table_ending(const std::string& file) { return lower_case(fs::path(file).extension().string()); }
 
@@ -89,115 +85,6 @@ std::optional<OpenTable> open_json_table(const std::string& file) try {
   return std::nullopt;
 }
 
-// What all rows of a column hold.
-struct ColumnCells {
-  TableColumn column;
-  std::string missing = {};  // the place of the first missing cell
-  // How often each comes; at most kMostClasses + 1.
-  std::map<std::string, int64_t, std::less<>> texts = {};
-  ClassGuess numbers = {};
-
-  // As a target.
-  int64_t classes() const { return column.is_text ? std::ssize(texts) : numbers.classes(); }
-  bool is_long_text() const { return column.is_text && texts.size() > kMostCategories; }
-
-  // `place`: gives that of the row.
-  template <class Place>
-  void add(std::string_view text, const Place& place) {
-    if (!text.data())
-      add_missing(place);
-    else if (const auto known = texts.find(text); known != texts.end())
-      ++known->second;
-    else if (texts.size() <= kMostClasses)
-      texts.emplace(text, 1);
-  }
-  template <class Place>
-  void add(double number, const Place& place) {
-    if (std::isnan(number))
-      add_missing(place);
-    else
-      numbers.add(number);
-  }
-  template <class Place>
-  void add_missing(const Place& place) {
-    if (missing.empty()) missing = place();
-  }
-};
-
-bool is_target_name(const std::string& name) {
-  return std::ranges::find(kTargetNames, lower_case(name)) != std::end(kTargetNames);
-}
-
-// Dates, lists, and numbers of rows.
-bool is_unread(const TableColumn& column) {
-  return column.is_other || column.name.empty() || (is_row_number(column) && !is_target_name(column.name));
-}
-
-struct TableColumns {
-  std::vector<ColumnCells> all;
-  std::vector<TableColumn> others;
-  std::vector<std::string> row_numbers;  // columns that count the rows
-  std::size_t target_place = 0;
-  bool is_named = false;  // the target, by its name; else it is the last
-  int64_t rows = 0;
-
-  const ColumnCells& target() const { return all[target_place]; }
-};
-
-void require_columns(const std::string& path, const TableColumns& columns) {
-  std::vector<const TableColumn*> unread;
-  for (const TableColumn& other : columns.others) {
-    if (is_target_name(other.name))
-      throw UserError({path}, "column '" + shown(other.name) + "', by its name the target, is " +
-                                  other.reason + ", which is not read");
-    unread.push_back(&other);
-  }
-  if (columns.all.size() < 2 || columns.rows == 0)
-    throw UserError({path}, "expected two columns at least, an input and a target, and rows" +
-                                (unread.empty() ? "" : "; not read: " + reasons_text(unread)));
-}
-
-void find_target(TableColumns& columns) {
-  columns.target_place = columns.all.size() - 1;
-  for (const char* name : kTargetNames)
-    for (std::size_t c = 0; c < columns.all.size(); ++c)
-      if (lower_case(columns.all[c].column.name) == name) {
-        columns.target_place = c;
-        columns.is_named = true;
-        return;
-      }
-}
-
-TableColumns columns_of(TableFile& file) {
-  TableColumns columns;
-  std::vector<WantedColumn> choice;
-  std::vector<std::size_t> numbers, texts;
-  std::vector<std::string> number_names;
-  for (std::size_t c = 0; c < file.columns().size(); ++c) {
-    const TableColumn& column = file.columns()[c];
-    if (is_unread(column)) {
-      columns.others.push_back(column);
-      continue;
-    }
-    choice.push_back({c, column.is_text ? CellType::kText : CellType::kNumber});
-    (column.is_text ? texts : numbers).push_back(columns.all.size());
-    if (!column.is_text) number_names.push_back(column.name);
-    columns.all.push_back({.column = column});
-  }
-  const auto place = [&] { return file.place(); };
-  RowNumbers row_numbers(numbers.size());
-  file.read(choice, [&](auto number_cells, auto text_cells) {
-    row_numbers.add(number_cells);
-    for (std::size_t c = 0; c < numbers.size(); ++c) columns.all[numbers[c]].add(number_cells[c], place);
-    for (std::size_t c = 0; c < texts.size(); ++c) columns.all[texts[c]].add(text_cells[c], place);
-    ++columns.rows;
-  });
-  require_columns(file.path(), columns);
-  columns.row_numbers = row_numbers.among(number_names);
-  find_target(columns);
-  return columns;
-}
-
 // The file beside this one that has the target, too; "" = none.
 std::string table_beside(const std::string& file, const std::string& target) {
   return file_to_evaluate(file, [&](const std::string& other) {
@@ -218,9 +105,9 @@ RecipeLines table_lines(const std::string& file, const OpenTable& table, bool ha
   return lines;
 }
 
-// The column of texts to be classified: by its name, or the only one, where there is no other input. Null if
-// there is none.
-const ColumnCells* texts_in(const TableColumns& columns) {
+// The column of texts to be classified: by its name, or the only one, where there is no other input or the
+// user asks for texts. Null if there is none.
+const ColumnCells* texts_in(const TableColumns& columns, bool asks) {
   static const std::set<std::string> kNames = {"text",    "sentence", "review", "comment",
                                                "content", "document", "tweet",  "question",
                                                "title",   "body",     "message"};
@@ -228,13 +115,14 @@ const ColumnCells* texts_in(const TableColumns& columns) {
   bool has_inputs = false;
   for (const ColumnCells& cells : columns.all) {
     if (&cells == &columns.target()) continue;
-    if (cells.is_long_text() && kNames.contains(lower_case(cells.column.name))) return &cells;
-    if (cells.is_long_text())
+    const bool may_be_texts = cells.is_long_text() || (asks && cells.column.is_text);
+    if (may_be_texts && kNames.contains(lower_case(cells.column.name))) return &cells;
+    if (may_be_texts)
       texts.push_back(&cells);
     else
       has_inputs = has_inputs || !cells.column.is_text || cells.missing.empty();
   }
-  return texts.size() == 1 && !has_inputs ? texts[0] : nullptr;
+  return texts.size() == 1 && (asks || !has_inputs) ? texts[0] : nullptr;
 }
 
 // The tokens of the longest text that was looked at, in steps of 8.
@@ -252,10 +140,22 @@ void require_target(const std::string& file, const ColumnCells& target) {
   if (column.other_numbers > 0 && column.other_numbers + column.numbers == column.cells)
     throw UserError({file}, quoted + ": " + no_input_reason(column) +
                                 ": write numbers as 1234.5, or classes with a letter");
-  if (column.is_text && target.texts.size() > kMostClasses)
-    throw UserError({file}, quoted + ", has more than " + std::to_string(kMostClasses) +
-                                " different texts: no classes" +
-                                (is_mixed(column) ? ": " + no_input_reason(column) : ""));
+  if (target.names_pictures())
+    throw UserError({file}, quoted + ", has names of pictures, such as '" +
+                                shown(target.texts.begin()->first) + "': --target names another column");
+  if (column.is_text && (target.texts.size() > ColumnCells::kMostClasses || target.is_distinct()))
+    throw UserError({file},
+                    quoted + ", has " +
+                        (target.texts.size() > ColumnCells::kMostClasses
+                             ? "more than " + std::to_string(ColumnCells::kMostClasses) + " different texts"
+                             : std::to_string(target.texts.size()) + " different texts in " +
+                                   std::to_string(target.text_cells) + " rows") +
+                        ": no classes" + (is_mixed(column) ? ": " + no_input_reason(column) : ""));
+}
+
+bool is_name_of_classes(const std::string& name) {
+  const std::string lower = lower_case(name);
+  return lower == "label" || lower == "labels" || lower == "class";
 }
 
 std::vector<std::string> remarks_on_target(const ColumnCells& target) {
@@ -264,6 +164,10 @@ std::vector<std::string> remarks_on_target(const ColumnCells& target) {
   if (const int64_t classes = target.column.is_text ? 0 : target.numbers.classes_from_1(); classes > 0)
     remarks.push_back(quoted + "has the whole numbers 1 to " + std::to_string(classes) +
                       ", taken for values; target_type = \"class\" if they are classes");
+  if (const int64_t classes = target.column.is_text ? 0 : target.numbers.classes();
+      classes > 2 && !is_name_of_classes(target.column.name))
+    remarks.push_back(quoted + "has the whole numbers 0 to " + std::to_string(classes - 1) +
+                      ", taken for classes; target_type = \"number\" if they are values");
   if (is_mixed(target.column))
     remarks.push_back(quoted + "is taken for names of classes: " + no_input_reason(target.column));
   if (std::string text = imbalance_text({target.texts.begin(), target.texts.end()}, "rows"); !text.empty())
@@ -273,13 +177,13 @@ std::vector<std::string> remarks_on_target(const ColumnCells& target) {
 
 void add_target_lines(Proposal& proposal, const TableColumns& columns, const std::string& others = "") {
   const bool are_values = columns.target().classes() == 0;
-  proposal.train.push_back(
-      {"target", toml_text(columns.target().column.name),
-       std::string(columns.is_named ? "as its name says" : "assumed, since it is the last") +
-           (are_values ? "; its numbers are values" : "; its values are classes") + others});
-  proposal.train.push_back(
-      {"target_type", are_values ? "\"number\"" : "\"auto\"",
-       are_values ? "or class, if each number is one" : "or number, if they are values"});
+  proposal.train.push_back({"target", toml_text(columns.target().column.name),
+                            std::string(columns.is_chosen  ? "by --target"
+                                        : columns.is_named ? "as its name says"
+                                                           : "assumed, since it is the last") +
+                                (are_values ? "; its numbers are values" : "; its values are classes") +
+                                others});
+  proposal.train.push_back(target_type_line(are_values));
 }
 
 // What becomes of the columns beside the target.
@@ -288,19 +192,63 @@ struct TableInputs {
   std::vector<const TableColumn*> left_out = {};
   bool has_numbers = false, has_missing = false;
 
+  bool has_any() const { return has_numbers || !one_hot.empty(); }
+
   explicit TableInputs(const TableColumns& columns) {
     for (const TableColumn& other : columns.others) left_out.push_back(&other);
     for (const ColumnCells& cells : columns.all) {
       if (&cells == &columns.target()) continue;
       if (!cells.column.is_text)
         has_numbers = true, has_missing = has_missing || !cells.missing.empty();
-      else if (!cells.is_long_text() && cells.missing.empty() && !is_mixed(cells.column))
+      else if (!cells.is_long_text() && cells.missing.empty() && !is_mixed(cells.column) &&
+               !cells.names_pictures() && !cells.names_parts())
         one_hot.push_back(cells.column.name);
       else
         left_out.push_back(&cells.column);
     }
   }
 };
+
+// "" if no column has names of pictures, none of which was found.
+std::string lost_pictures_text(const TableColumns& columns, const std::string& file) {
+  for (const ColumnCells& cells : columns.all)
+    if (cells.names_pictures() && &cells != &columns.target())
+      return "; '" + shown(cells.column.name) + "' names pictures, such as '" +
+             shown(cells.texts.begin()->first) + "', and there are no such files in " +
+             folder_of_table(file) +
+             ": kind = \"image_table\" with root = \"FOLDER\" reads them (docs/data.md)";
+  return "";
+}
+
+void add_remarks_on_parts(Proposal& proposal, const TableColumns& columns) {
+  for (const ColumnCells& cells : columns.all)
+    if (cells.names_parts() && &cells != &columns.target())
+      proposal.remarks.push_back("the column '" + shown(cells.column.name) +
+                                 "' says which rows are for training, such as '" +
+                                 shown(cells.texts.begin()->first) +
+                                 "', and does not divide them here: write the rows of each part to a file of "
+                                 "its own, train.csv and val.csv");
+}
+
+// A table with a row a time step.
+void add_remarks_on_time(Proposal& proposal, const TableColumns& columns, const std::string& file) {
+  static const std::set<std::string> kNames = {"time", "date",  "datetime", "timestamp", "ds",
+                                               "hour", "month", "week",     "timestep"};
+  for (const ColumnCells& cells : columns.all) {
+    const std::string& name = cells.column.name;
+    if (!kNames.contains(lower_case(name)) || &cells == &columns.target()) continue;
+    proposal.remarks.push_back(file + ": rows are samples of their own, though '" + shown(name) +
+                               "' looks like a time, and held-out rows are drawn among those of training; in "
+                               "a series of rows, window, "
+                               "order = \"" +
+                               shown(name) +
+                               "\" and series = \"COLUMN\" make samples of consecutive rows "
+                               "(docs/data.md, Series)");
+    proposal.train.push_back({"#window", "24", "in a series: so many rows are a sample"});
+    proposal.train.push_back({"#order", toml_text(name), "and the last rows are held out"});
+    return;
+  }
+}
 
 void add_input_lines(Proposal& proposal, const TableColumns& columns, const std::string& file) {
   const TableInputs inputs(columns);
@@ -313,17 +261,19 @@ void add_input_lines(Proposal& proposal, const TableColumns& columns, const std:
     train.back().comment += (train.back().comment.empty() ? "" : "; ") + unread;
     proposal.remarks.push_back(unread);
   }
+  if (const std::string lost = lost_pictures_text(columns, file); !lost.empty() && inputs.has_any())
+    proposal.remarks.push_back(lost.substr(2));
   std::vector<std::string> row_numbers = columns.row_numbers;
   std::erase(row_numbers, columns.target().column.name);
   if (const std::string text = row_numbers_text(row_numbers); !text.empty()) proposal.remarks.push_back(text);
   train.push_back({"normalize", "true", "inputs become (x - mean) / std of their column"});
   if (inputs.has_missing)
     train.push_back({"missing", "\"mean\"", "some inputs are missing; their column's mean"});
-  if (!inputs.has_numbers && inputs.one_hot.empty())
+  if (!inputs.has_any())
     throw UserError({file},
                     "found no inputs: columns of numbers, or of a few texts; long texts need a tokenizer: "
-                    "--tokenizer tokenizer.json; not read: " +
-                        reasons_text(inputs.left_out));
+                    "--tokenizer tokenizer.json" +
+                        lost_pictures_text(columns, file) + "; not read: " + reasons_text(inputs.left_out));
 }
 
 // The lines about a column of texts, for training and evaluation.
@@ -345,9 +295,14 @@ std::size_t place_of(const TableColumns& columns, const std::string& file, const
   for (const ColumnCells& cells : columns.all) names.push_back(cells.column.name);
   const auto named = std::ranges::find(names, name);
   if (named != names.end()) return static_cast<std::size_t>(named - names.begin());
+  constexpr std::size_t kMostListed = 20;
   const std::string near = nearest_name(name, names);
+  std::string all;
+  for (std::size_t i = 0; i < std::min(names.size(), kMostListed); ++i)
+    all += (i == 0 ? "" : ", ") + shown(names[i]);
   throw UserError({file}, "--target " + shown(name) + ": there is no such column that is read" +
-                              (near.empty() ? "" : "; did you mean '" + shown(near) + "'?"));
+                              (near.empty() ? "" : "; did you mean '" + shown(near) + "'?") +
+                              "; columns are " + all + (names.size() > kMostListed ? ", ..." : ""));
 }
 
 void choose_target(TableColumns& columns, const std::string& file, const std::vector<std::string>& targets) {
@@ -357,7 +312,7 @@ void choose_target(TableColumns& columns, const std::string& file, const std::ve
                     "--target: of a table without pictures name a single column; in the recipe, target "
                     "can be a list of columns of numbers");
   columns.target_place = place_of(columns, file, targets[0]);
-  columns.is_named = true;
+  columns.is_chosen = true;
 }
 
 bool is_picture_column(const PictureColumns& pictures, const std::string& name) {
@@ -398,8 +353,11 @@ PictureTarget picture_target(const TableColumns& columns, const std::string& fil
 
 Proposal look_at_pictures(const std::string& file, const OpenTable& table, const PictureColumns& pictures,
                           const LookOptions& options) {
+  if (options.names_tokenizer)
+    throw UserError({file},
+                    "--tokenizer is for texts; the table is of pictures, '" + shown(pictures.image) + "'");
   if (!pictures.mask.empty() && options.targets.empty())
-    return masked_picture_table(*table.file, pictures, table.lines);
+    return masked_picture_table(*table.file, pictures, table.lines, table_beside(file, pictures.mask));
   const TableColumns columns = columns_of(*table.file);
   const PictureTarget target = picture_target(columns, file, pictures, options.targets);
   Proposal proposal = picture_table(file, pictures, target, table.lines, columns.rows);
@@ -412,9 +370,15 @@ Proposal look_at_pictures(const std::string& file, const OpenTable& table, const
     for (const std::string& remark :
          remarks_on_target(columns.all[place_of(columns, file, target.columns[0])]))
       proposal.remarks.push_back(remark);
-  if (const std::string other = table_beside(file, target.columns[0]); !other.empty())
-    proposal.eval = {{"kind", "\"image_table\""},
-                     path_line(other, "its target and classes are those of [data.train]")};
+  add_remarks_on_parts(proposal, columns);
+  const std::string other = table_beside(file, target.columns[0]);
+  const auto others_pictures = other.empty() ? std::nullopt : picture_columns_of(*open_table(other).file);
+  if (!other.empty() && !others_pictures)
+    proposal.remarks.push_back(other + ": its pictures are not found, so the table is not for evaluation");
+  if (!others_pictures) return proposal;
+  proposal.eval = {{"kind", "\"image_table\""},
+                   path_line(other, "its target and classes are those of [data.train]")};
+  if (!others_pictures->root.empty()) proposal.eval.push_back(path_line(others_pictures->root, "", "root"));
   return proposal;
 }
 
@@ -438,7 +402,11 @@ Proposal look_at_rows(const std::string& file, const OpenTable& table, const Loo
   if (const std::string advice = table.file->advice(); !advice.empty())
     proposal.remarks.insert(proposal.remarks.begin(), file + ": " + advice);
   if (classes == 0) proposal.model.push_back({"loss", "\"mse\"", "the target is a number"});
-  const ColumnCells* texts = tokenizer.empty() ? nullptr : texts_in(columns);
+  const ColumnCells* texts = tokenizer.empty() ? nullptr : texts_in(columns, options.names_tokenizer);
+  if (options.names_tokenizer && !texts)
+    throw UserError({file},
+                    "--tokenizer: no column is clearly the text: one called text, sentence, review or "
+                    "the like, or the only column of texts beside the target");
   const RecipeLines text_lines = texts ? add_texts(proposal, *texts, tokenizer, classes) : RecipeLines();
   const auto lines_of = [&](const std::string& path, const OpenTable& opened, const std::string& comment) {
     RecipeLines lines = table_lines(path, opened, texts, comment);
@@ -451,8 +419,9 @@ Proposal look_at_rows(const std::string& file, const OpenTable& table, const Loo
   else
     add_input_lines(proposal, columns, file);
   if (classes == 0) proposal.metrics = {"MeanSquaredError", "R2Score"};
-  if (classes == 0 && !texts)
-    proposal.train.push_back({"normalize_target", "true", "targets become (y - mean) / std of their column"});
+  if (classes == 0 && !texts) proposal.train.push_back(normalized_target_line());
+  add_remarks_on_parts(proposal, columns);
+  if (!texts) add_remarks_on_time(proposal, columns, file);
   if (const std::string other = table_beside(file, target.column.name); !other.empty())
     proposal.eval =
         lines_of(other, open_table(other), "columns, numbers and classes are those of [data.train]");

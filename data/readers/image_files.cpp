@@ -59,9 +59,16 @@ ImageSize ImageSource::image_size(int64_t index, int64_t most_pixels) const {
   return encoded_size(read(index, buffer), most_pixels);
 }
 
-void ReplacedSamples::note(const std::string& why) const {
+void ReplacedSamples::note(const std::string& why, int64_t sample) const {
   const std::lock_guard lock(mutex_);
   if (count_++ == 0) first_ = why;
+  why_.try_emplace(sample, why);
+}
+
+std::string ReplacedSamples::why(int64_t sample) const {
+  const std::lock_guard lock(mutex_);
+  const auto reason = why_.find(sample);
+  return reason == why_.end() ? "" : reason->second;
 }
 
 std::string ReplacedSamples::text() const {
@@ -120,7 +127,7 @@ bool ImageFiles::try_part(int64_t index, const ChoosePart& choose, Batch& sample
     fail(error);
   } catch (const UserError& error) {
     if (options_.on_bad_sample == OnBadSample::kError) fail(error);
-    replaced_.note(describe(index) + ": " + error.message());
+    replaced_.note(describe(index) + ": " + error.message(), index);
   }
   return false;
 }

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "data/dataset.h"
@@ -93,14 +94,16 @@ class ReplacedSamples {
 
   static constexpr int64_t kMost = 100;  // in a row
 
-  void note(const std::string& why) const;
-  std::string text() const;  // of Dataset::replaced
+  void note(const std::string& why, int64_t sample = -1) const;
+  std::string text() const;               // of Dataset::replaced
+  std::string why(int64_t sample) const;  // "": could be read, or has not been
 
  private:
   std::string what_;
   mutable std::mutex mutex_;
   mutable int64_t count_ = 0;
   mutable std::string first_;
+  mutable std::unordered_map<int64_t, std::string> why_;
 };
 
 // Images in files of their own sizes: "input" uint8 [-1, -1, 3] RGB, "target" as the source says. An image
@@ -128,6 +131,8 @@ class ImageFiles final : public Dataset {
   at::Tensor targets() const { return source_->targets(); }
   std::string short_name(int64_t index) const { return source_->short_name(index); }
   std::string describe(int64_t index) const;  // "train/cat/1.jpg: sample 17"
+  // Of a sample that has been read, and that another replaced; else "".
+  std::string why_replaced(int64_t index) const { return replaced_.why(index); }
   // The same images as a dataset of the first image's size. Throws UserError that names two images of
   // differing sizes, if the function, which looks at some images, sees any.
   std::shared_ptr<const ImageFiles> with_one_size() const;

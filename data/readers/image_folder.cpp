@@ -88,7 +88,8 @@ ListedImage listed(const std::string& list, int number, const std::string& line)
   const std::size_t tab = line.rfind('\t');
   const std::size_t end = tab != std::string::npos ? tab : line.rfind(' ');
   if (end == std::string::npos || trimmed(line.substr(0, end)).empty())
-    throw UserError({list, number}, "expected a path, a tab or a space, and a class; found '" + line + "'");
+    throw UserError({list, number}, "expected a path, a tab or a space, and a class; found '" + line +
+                                        "'; a table with commas is for kind = \"image_table\"");
   ListedImage image{trimmed(line.substr(0, end)), line.substr(end + 1)};
   if (image.class_name.starts_with('-') && number_in(image.class_name.substr(1)))
     throw UserError({list, number},

@@ -2,6 +2,8 @@
 
 #include <glob.h>
 
+#include <filesystem>
+
 #include "recipe/command_keys.h"
 
 namespace tutti {
@@ -27,7 +29,12 @@ std::vector<std::string> globbed(const std::string& pattern) {
 
 std::vector<std::string> files_of(const Setting& path) {
   std::vector<std::string> files = globbed(path.text());
-  if (files.empty()) path.fail("no such file");
+  if (files.empty())
+    path.fail("no such file" +
+              (path.is_override()
+                   ? ": " + std::filesystem::absolute(path.text()).lexically_normal().string() +
+                         "; paths begin in the folder of the recipe; of a run, in the run's folder"
+                   : std::string()));
   return files;
 }
 

@@ -193,17 +193,19 @@ DatasetPtr TextTableOptions::make(const Setting& section, const DataEnvironment&
 namespace {
 
 template <class Options, class OpenFile>
-OpenTable opened_files(const Setting& section, int64_t ignore_index, const OpenFile& open_file) try {
+OpenTable opened_files(const Setting& section, int64_t ignore_index, const OpenFile& open_file) {
   const Options options = Options::kind().read(section);
   OpenTable table{.files = {}, .targets = targets_of(options, ignore_index)};
   if constexpr (std::is_base_of_v<SeriesOptions, Options>) table.series = options;
-  for (const std::string& path : files_of(section.at("path")))
-    table.files.push_back(open_file(path, options));
+  const auto paths = files_of(section.at("path"));
+  try {
+    for (const std::string& path : paths) table.files.push_back(open_file(path, options));
+  } catch (const WrongKey& error) {
+    fail_at(section, error);
+  } catch (const UserError& error) {
+    fail_at(section, error);
+  }
   return table;
-} catch (const WrongKey& error) {
-  fail_at(section, error);
-} catch (const UserError& error) {
-  fail_at(section, error);
 }
 
 }  // namespace

@@ -39,26 +39,26 @@ int64_t required_number(const SplitRequest& request) {
 struct Quota {
   const std::vector<int64_t>* members;
   int64_t number = 0;
-  double missing = 0;  // of the class's exact share
+  int64_t missing = 0;  // of the class's exact share, in parts of a sample
 
   int64_t most() const { return std::ssize(*members) - 1; }
 };
 
-// Samples to hold out of each class; empty if the classes are too small.
-std::vector<Quota> quotas_of(const Members& classes, int64_t number, int64_t samples) {
-  const double share = static_cast<double>(number) / static_cast<double>(samples);
+// Samples to hold out of each class, by largest remainder; equal remainders are drawn. Empty if the classes
+// are too small.
+std::vector<Quota> quotas_of(const Members& classes, int64_t number, int64_t samples, const RandomKey& key) {
   std::vector<Quota> quotas;
   int64_t sum = 0;
   for (const auto& [name, members] : classes) {
-    const double exact = share * static_cast<double>(members.size());
     Quota quota{.members = &members};
-    quota.number = std::min<int64_t>(std::llround(exact), quota.most());
-    quota.missing = exact - static_cast<double>(quota.number);
+    quota.number = std::min(std::ssize(members) * number / samples, quota.most());
+    quota.missing = std::ssize(members) * number - quota.number * samples;
     sum += quota.number;
     quotas.push_back(quota);
   }
+  const Permutation drawn(quotas.size(), key);
   std::vector<Quota*> order;
-  for (Quota& quota : quotas) order.push_back(&quota);
+  for (std::size_t i = 0; i < quotas.size(); ++i) order.push_back(&quotas[drawn(i)]);
   std::ranges::stable_sort(order, [](const Quota* a, const Quota* b) { return a->missing > b->missing; });
   for (Quota* quota : order)
     if (sum < number && quota->number < quota->most()) ++quota->number, ++sum;
@@ -76,7 +76,7 @@ void draw(const std::vector<int64_t>& members, int64_t number, const RandomKey& 
 void draw_of_classes(const SplitRequest& request, int64_t number, const RandomKey& key,
                      std::vector<bool>& drawn) {
   const Members classes = members_of(request.classes);
-  auto quotas = quotas_of(classes, number, request.samples);
+  auto quotas = quotas_of(classes, number, request.samples, key.fold_in(0));
   if (!quotas.empty()) {
     for (std::size_t c = 0; c < quotas.size(); ++c)
       draw(*quotas[c].members, quotas[c].number, key.fold_in(c + 1), drawn);

@@ -15,8 +15,8 @@ struct SplitRequest {
 };
 
 // True for each sample that is held out, a function of the request alone. Of each class as many as its share,
-// rounded, and at least the whole number; the last sample of a class is never held out. Classes that are too
-// small for that are not looked at. Of groups, so many as fit the number, in a drawn order. Throws WrongKey
+// rounded so that the sum is right; the last sample of a class is never held out. Classes that are too small
+// for that are not looked at. Of groups, so many as fit the number, in a drawn order. Throws WrongKey
 // of "split" and "split_by" if a part would be empty.
 std::vector<bool> held_out_samples(const SplitRequest& request);
 

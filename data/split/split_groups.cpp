@@ -167,11 +167,13 @@ void require_all_classes(const RowValues& values, const std::vector<bool>& held_
 
 // The last rows of each series, since windows of other rows would have held-out rows.
 std::vector<bool> last_rows_of_series(OpenTable& table, double held_out) {
+  if (table.targets.columns.empty())
+    throw WrongKey("window", {}, "expected target, the column that follows a window");
   SeriesRows series(table.series);
   for (const auto& file : table.files) {
     ColumnChoice choice(*file);
     series.choose(*file, choice);
-    if (choice.cells().empty()) choice.add(table.targets.columns.at(0), CellType::kText);
+    if (choice.cells().empty()) choice.add(table.targets.columns[0], CellType::kText);
     series.begin_file();
     file->read(choice.cells(), [&](auto, auto texts) { series.add(*file, texts); });
   }

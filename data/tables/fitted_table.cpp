@@ -52,6 +52,7 @@ uint64_t FittedTable::digest(uint64_t rows_digest) const {
 std::string FittedTable::to_json() const {
   nlohmann::json json = *this;
   if (series.window > 0) json["series"] = series;
+  if (skips_targets) json["skips_targets"] = true;
   return json.dump();
 }
 
@@ -59,6 +60,7 @@ FittedTable FittedTable::from_json(const std::string& text) try {
   const nlohmann::json json = parse_json(text);
   auto table = json.get<FittedTable>();
   if (json.contains("series")) table.series = json["series"].get<SeriesOptions>();
+  table.skips_targets = json.value("skips_targets", false);
   const std::size_t numbers = table.numbers.size();
   for (const auto* facts : {&table.missing, &table.mean, &table.std})
     if (!facts->empty() && facts->size() != numbers)

@@ -35,6 +35,7 @@ struct FittedTable {
   std::vector<std::string> classes;  // names
   int64_t num_classes = 0;           // 0: the targets are numbers
   SeriesOptions series = {};
+  bool skips_targets = false;  // of a table to predict, whose targets may be anything
 
   int64_t inputs() const;
   // True if the inputs have the targets' numbers of earlier rows.

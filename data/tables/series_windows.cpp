@@ -42,15 +42,22 @@ class ConsecutiveRows final : public ArrayRows {
   std::size_t length_;
 };
 
-// The rows' order by these cells: as numbers, if all are.
-std::vector<double> places_as_numbers(const std::vector<std::string>& places) {
-  std::vector<double> numbers;
-  for (const std::string& place : places) {
-    const auto number = table_number(place);
-    if (!number || std::isnan(*number)) return {};
-    numbers.push_back(*number);
+// Texts of equal form sort by time: the year is first, and the same digits and signs follow. An offset from
+// UTC is a part of the form. "" = the text does not begin with a year.
+std::string form_of_time(std::string_view text) {
+  constexpr std::size_t kYear = 4, kDate = 10;
+  std::string form;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (i > kDate && (text[i] == '+' || text[i] == '-')) return form + std::string(text.substr(i));
+    const bool is_digit = text[i] >= '0' && text[i] <= '9';
+    if (is_digit != (i < kYear) && i <= kYear) return "";
+    form += is_digit ? '0' : text[i];
   }
-  return numbers;
+  return form.size() > kYear ? form : "";
+}
+
+std::string needed_rows(const SeriesOptions& options) {
+  return "the " + std::to_string(options.window + options.horizon) + " rows of a window and its target";
 }
 
 StoredArray consecutive(StoredArray array, const std::vector<int64_t>& rows,
@@ -77,9 +84,28 @@ void SeriesRows::add(const TableFile& file, std::span<const std::string_view> te
     const std::string_view text = texts[next++];
     if (!text.data())
       throw UserError({file.path()}, file.place() + ", column '" + shown(*column) + "': a missing value");
-    to->emplace_back(text);
+    if (to == &places_)
+      add_place(file, text);
+    else
+      to->emplace_back(text);
   }
   files_.push_back(file_);
+}
+
+void SeriesRows::add_place(const TableFile& file, std::string_view text) {
+  const auto number = table_number(text);
+  if (files_.empty() && !number) form_ = form_of_time(text);
+  const bool is_like_first = number ? form_.empty() && !std::isnan(*number) && places_.empty()
+                                    : !form_.empty() && form_of_time(text) == form_;
+  if (!is_like_first)
+    throw UserError({file.path()}, file.place() + ", column '" + shown(options_.order) + "': '" +
+                                       shown(std::string(text)) +
+                                       "' has no place in the order, which takes numbers alone, or times of "
+                                       "a single form, such as 2024-05-31 or 2024-05-31T07:00");
+  if (number)
+    numbers_.push_back(*number);
+  else
+    places_.emplace_back(text);
 }
 
 void SeriesRows::finish() {
@@ -89,12 +115,11 @@ void SeriesRows::finish() {
     series[i] = numbers.try_emplace(names_[i], std::ssize(numbers)).first->second;
   rows_.resize(files_.size());
   std::iota(rows_.begin(), rows_.end(), 0);
-  const std::vector<double> places = places_as_numbers(places_);
   std::ranges::stable_sort(rows_, [&](int64_t first, int64_t second) {
     const auto a = static_cast<std::size_t>(first), b = static_cast<std::size_t>(second);
     if (series[a] != series[b]) return series[a] < series[b];
-    if (places_.empty()) return false;
-    return places.empty() ? places_[a] < places_[b] : places[a] < places[b];
+    if (!places_.empty()) return places_[a] < places_[b];
+    return !numbers_.empty() && numbers_[a] < numbers_[b];
   });
   for (std::size_t i = 0; i < rows_.size(); ++i)
     if (i == 0 ||
@@ -107,12 +132,18 @@ std::vector<bool> SeriesRows::last_rows(double held_out) const {
   const auto all = static_cast<double>(rows_.size());
   const double share = held_out < 1 ? held_out : held_out / all;
   std::vector<bool> last(rows_.size());
+  int64_t most = 0;
   for (std::size_t s = 0; s + 1 < begins_.size(); ++s) {
     const int64_t length = begins_[s + 1] - begins_[s];
-    const int64_t count = std::llround(share * static_cast<double>(length));
-    for (int64_t i = begins_[s + 1] - std::min(count, length); i < begins_[s + 1]; ++i)
+    const int64_t count = std::min<int64_t>(std::llround(share * static_cast<double>(length)), length);
+    most = std::max(most, count);
+    for (int64_t i = begins_[s + 1] - count; i < begins_[s + 1]; ++i)
       last[static_cast<std::size_t>(rows_[static_cast<std::size_t>(i)])] = true;
   }
+  if (most < options_.window + options_.horizon)
+    throw WrongKey("split", {},
+                   "the last rows of a series are at most " + std::to_string(most) + ", too few for " +
+                       needed_rows(options_));
   return last;
 }
 
@@ -128,7 +159,7 @@ SeriesWindows::SeriesWindows(const SeriesRows& series, const SeriesOptions& opti
       targets_.push_back(first + to_target);
     }
   }
-  const std::string needed = "the " + std::to_string(to_target + 1) + " rows of a window and its target";
+  const std::string needed = needed_rows(options);
   if (firsts_.empty()) throw WrongKey("window", {}, "no series has " + needed);
   if (too_short > 0)
     advice_ = grouped(too_short) + " of " + grouped(std::ssize(begins) - 1) + " series lack " + needed +

@@ -28,14 +28,19 @@ class SeriesRows {
   const std::vector<int64_t>& rows() const { return rows_; }
   const std::vector<int64_t>& begins() const { return begins_; }
   // True for the last rows of each series, as large a part of each as `held_out` (below 1: the share, else
-  // the number of all rows).
+  // the number of all rows). Throws WrongKey of "split" if no series has the rows of a window there.
   std::vector<bool> last_rows(double held_out) const;
 
  private:
+  void add_place(const TableFile& file, std::string_view text);
+
   SeriesOptions options_;
   int64_t file_ = -1;
-  std::vector<std::string> names_;   // of each row: the series
-  std::vector<std::string> places_;  // of each row: the cell that orders it
+  std::vector<std::string> names_;  // of each row: the series
+  // Of each row: the cell that orders it, a number or a time.
+  std::vector<double> numbers_;
+  std::vector<std::string> places_;
+  std::string form_;  // of times
   std::vector<int64_t> files_;
   std::vector<int64_t> rows_, begins_;
 };

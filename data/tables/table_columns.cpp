@@ -68,6 +68,7 @@ std::string advice_lines(const TableFiles& files, const std::vector<std::string>
 }
 
 bool has_targets(const TableFiles& files, const FittedTable& fitted) {
+  if (fitted.skips_targets) return false;
   return std::ranges::any_of(files, [&](const auto& file) {
     return std::ranges::any_of(fitted.target, [&](const auto& name) { return column_named(*file, name); });
   });
@@ -79,7 +80,7 @@ void ColumnUses::add(const char* option, const std::vector<std::string>& names) 
       throw WrongKey(option, {}, quoted(name) + " is named twice, or has another use");
 }
 
-ColumnChoice::ColumnChoice(const TableFile& file) : file_(file) {
+ColumnChoice::ColumnChoice(const TableFile& file) : file_(file), chosen_(file.columns().size()) {
   for (std::size_t c = 0; c < file.columns().size(); ++c)
     if (!file.columns()[c].name.empty()) places_.emplace(file.columns()[c].name, c);
 }
@@ -87,6 +88,9 @@ ColumnChoice::ColumnChoice(const TableFile& file) : file_(file) {
 void ColumnChoice::add(const std::string& name, CellType type) {
   const auto place = places_.find(name);
   if (place == places_.end()) throw UserError({file_.path()}, "it has no column " + quoted(name));
+  if (chosen_[place->second])
+    throw UserError({file_.path()}, "the recipe has two uses of the column " + quoted(name));
+  chosen_[place->second] = true;
   cells_.push_back({place->second, type});
 }
 

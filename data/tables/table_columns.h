@@ -56,7 +56,7 @@ class ColumnChoice {
  public:
   explicit ColumnChoice(const TableFile& file);
 
-  // Throws UserError if the file lacks it.
+  // Throws UserError if the file lacks it, or the column is chosen already.
   void add(const std::string& name, CellType type);
   void add_targets(const FittedTable& fitted);
   const std::vector<WantedColumn>& cells() const { return cells_; }
@@ -64,6 +64,7 @@ class ColumnChoice {
  private:
   const TableFile& file_;
   std::unordered_map<std::string_view, std::size_t> places_;
+  std::vector<bool> chosen_;
   std::vector<WantedColumn> cells_;
 };
 

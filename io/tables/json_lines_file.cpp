@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
 
 #include "io/json/json_text.h"
 #include "io/json_rows.h"
@@ -39,11 +40,12 @@ std::string column_text(const std::string& column) { return ", column '" + shown
 JsonLinesFile::JsonLinesFile(const std::string& path)
     : file_(path), text_(reinterpret_cast<const char*>(file_.bytes().data()), file_.bytes().size()) {
   int64_t rows = 0;
+  std::unordered_map<std::string, std::size_t> numbers;  // of columns
   for_each_object([&](const nlohmann::json& object) {
     for (const auto& [name, value] : object.items()) {
-      auto column = std::ranges::find(columns_, name, &TableColumn::name);
-      if (column == columns_.end()) column = columns_.insert(columns_.end(), {.name = name});
-      look_at(*column, value, place());
+      const auto [number, is_new] = numbers.try_emplace(name, columns_.size());
+      if (is_new) columns_.push_back({.name = name});
+      look_at(columns_[number->second], value, place());
     }
     return ++rows < kInspectedRows;
   });

@@ -118,6 +118,10 @@ std::vector<CachedModel> hugging_face_models() {
   for (const CachedModel& model : models) names.push_back(model.name);
   const std::string nearest = nearest_name(name.text(), names);
   const bool may_be_torch = cache == ModelCache::kAny && name.text().find('/') == std::string::npos;
+  if (cache == ModelCache::kAny && name.text().starts_with("IMAGENET1K_"))
+    name.fail(
+        "torchvision's name of the weights of each of its models; expected the name of a model, such as "
+        "weights = \"resnet18\", which stands for the file in torchvision's cache");
   name.fail("there is no such file, and no model of this name in " + places +
             (nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?") +
             "; where there is a network, `hf download " + name.text() + "`" +

@@ -103,6 +103,13 @@ TEST_F(Executable, RecordedRunsAreReadWithoutTheLibrary) {
   }
 }
 
+TEST_F(Executable, ARunThatIsMissingHasTheNearestName) {
+  fs::create_directories(folder_ / "runs" / "houses");
+  const std::string runs = (folder_ / "runs").string();
+  EXPECT_EQ(tutti("eval " + runs + "/hous").err,
+            "error: " + runs + "/hous: there is no such run or recipe; did you mean " + runs + "/houses?\n");
+}
+
 TEST_F(Executable, ABadRecipeIsRefusedBeforeTheLibraryIsOpened) {
   const Outcome done = tutti("train " + recipe() + " --set optimizer.lr=fast");
   EXPECT_EQ(done.code, 2);

@@ -62,7 +62,7 @@ TEST_F(InitPicturesTest, NumbersBesidePicturesArePredicted) {
   add_table("t.csv", "file,count", {"3.5", "4", "17"});
   const std::string recipe = recipe_of(proposed("t.csv"));
   EXPECT_THAT(recipe, AllOf(HasSubstr("loss = \"mse\""), HasSubstr("kind = \"adamw\""),
-                            Not(HasSubstr("random_resized_crop"))));
+                            HasSubstr("in standard deviations"), Not(HasSubstr("random_resized_crop"))));
 }
 
 TEST_F(InitPicturesTest, SeveralColumnsAreChosenByTheUserOrTheirNames) {
@@ -119,6 +119,46 @@ TEST_F(InitPicturesTest, FoldersOfPartsHaveMasksOfTheirOwn) {
   EXPECT_EQ(line(proposed("inner").eval, "num_classes"), "2");
   EXPECT_EQ(line(proposed("outer").train, "path"), "\"outer/train/images\"");
   EXPECT_EQ(line(proposed("outer").eval, "masks"), "\"outer/val/masks\"");
+}
+
+TEST_F(InitPicturesTest, CountsAreClassesWithAWord) {
+  add_table("t.csv", "file,stars", {"0", "1", "2", "1"});
+  const Proposal data = proposed("t.csv");
+  EXPECT_THAT(data.remarks, ElementsAre(HasSubstr("whole numbers 0 to 2, taken for classes")));
+  EXPECT_EQ(line(data.train, "target_type"), "\"auto\"");
+}
+
+TEST_F(InitPicturesTest, PicturesMayBeInAFolderBesideTheTable) {
+  for (const char* file : {"images/0.png", "images/1.png", "val_images/2.png"}) add(file, {0, 0, 0, 0});
+  write_text(scratch_.path("train.csv"), "file,kind\n0.png,a\n1.png,b\n");
+  write_text(scratch_.path("val.csv"), "file,kind\n2.png,a\n");
+  const Proposal data = proposed("train.csv");
+  EXPECT_EQ(line(data.train, "kind"), "\"image_table\"");
+  EXPECT_EQ(line(data.train, "root"), "\"images\"");
+  EXPECT_EQ(line(data.eval, "root"), "\"val_images\"");
+  std::filesystem::remove_all(scratch_.path("val_images"));
+  EXPECT_THAT(proposed("train.csv").remarks, testing::Contains(HasSubstr("its pictures are not found")));
+  write_text(scratch_.path("train.csv"), "file,kind\nlost.png,a\nlost2.png,b\n");
+  EXPECT_THAT(error_of("train.csv"), HasSubstr("'file' names pictures, such as 'lost.png'"));
+  EXPECT_THAT(error_of("images"), HasSubstr("2 pictures and no classes"));
+}
+
+TEST_F(InitPicturesTest, CaptionsAreNoClasses) {
+  std::vector<std::string> captions;
+  for (int i = 0; i < 12; ++i) captions.push_back("a cat " + std::to_string(i));
+  add_table("t.csv", "file,caption", captions);
+  EXPECT_THAT(error_of("t.csv"), HasSubstr("12 different texts in 12 rows: no classes"));
+}
+
+TEST_F(InitPicturesTest, TablesOfMasksMayHaveATableToEvaluateOn) {
+  add("m/0.png", {0, 1, 2, 2});
+  add_table("train.csv", "image,mask", {"m/0.png"});
+  add_table("val.csv", "image,mask", {"m/0.png"});
+  const Proposal data = proposed("train.csv");
+  EXPECT_EQ(line(data.eval, "path"), "\"val.csv\"");
+  EXPECT_EQ(line(data.eval, "mask"), "\"mask\"");
+  EXPECT_EQ(line(data.eval, "num_classes"), "3");
+  recipe_of(data);
 }
 
 TEST_F(InitPicturesTest, TablesMayNameMasks) {

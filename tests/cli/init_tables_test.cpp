@@ -225,6 +225,57 @@ TEST_F(InitTablesTest, TargetsFrom1OnAreSaid) {
   EXPECT_THAT(proposed("t.csv").remarks, testing::IsEmpty());
 }
 
+TEST_F(InitTablesTest, WholeNumbersAreClassesWithAWordUnlessTheirNameSaysSo) {
+  write_text(scratch_.path("t.csv"), "x,stars\n0.5,1\n0.5,0\n0.5,2\n");
+  EXPECT_THAT(proposed("t.csv").remarks,
+              testing::ElementsAre(HasSubstr("'stars' has the whole numbers 0 to 2, taken for classes")));
+  write_text(scratch_.path("t.csv"), "x,label\n0.5,1\n0.5,0\n0.5,2\n");
+  EXPECT_THAT(proposed("t.csv").remarks, testing::IsEmpty());
+}
+
+TEST_F(InitTablesTest, TextsThatDifferAreNoCategories) {
+  std::string rows = "name,file,part,x,label\n";
+  for (int i = 0; i < 12; ++i)
+    rows += "n" + std::to_string(i) + ",p" + std::to_string(i % 2) + ".png," + (i % 3 ? "train," : "val,") +
+            std::to_string(i % 5) + (i % 2 ? ",yes\n" : ",no\n");
+  write_text(scratch_.path("t.csv"), rows);
+  const Proposal data = proposed("t.csv");
+  EXPECT_EQ(line(data.train, "one_hot"), "");
+  EXPECT_THAT(data.remarks, testing::Contains(AllOf(HasSubstr("'file' names pictures, such as 'p0.png'"),
+                                                    HasSubstr("root = \"FOLDER\""))));
+  EXPECT_THAT(data.remarks, testing::Contains(HasSubstr("the column 'part' says which rows")));
+  EXPECT_THAT(message_of<UserError>([&] { proposed("t.csv", "", {"name"}); }),
+              HasSubstr("'name', the target, has 12 different texts in 12 rows: no classes"));
+}
+
+TEST_F(InitTablesTest, ATokenizerThatIsNamedNeedsAColumnOfTexts) {
+  const std::string tokenizer = TUTTI_SOURCE_DIR "/tests/golden/tokenizers/bert.json";
+  write_text(scratch_.path("t.csv"), "text,city,label\ngood,a,0\nbad,b,1\ngood,a,1\n");
+  EXPECT_EQ(line(proposed("t.csv", tokenizer).train, "text"), "\"text\"");
+  EXPECT_EQ(line(proposed("t.csv").train, "kind"), "\"csv\"");
+  write_text(scratch_.path("t.csv"), "color,city,label\ngood,a,0\nbad,b,1\n");
+  EXPECT_THAT(message_of<UserError>([&] { proposed("t.csv", tokenizer); }),
+              HasSubstr("--tokenizer: no column is clearly the text"));
+}
+
+TEST_F(InitTablesTest, TargetsThatTheUserNamesAreColumns) {
+  write_text(scratch_.path("t.csv"), "a,b,label\n1.5,2,0\n2.5,3,1\n");
+  EXPECT_THAT(draft_recipe(proposed("t.csv", "", {"a"}), {}), HasSubstr("by --target"));
+  EXPECT_THAT(message_of<UserError>([&] { proposed("t.csv", "", {"nope"}); }),
+              HasSubstr("columns are a, b, label"));
+  std::filesystem::create_directory(scratch_.path("folder"));
+  EXPECT_THAT(message_of<UserError>([&] { proposed("folder", "", {"a"}); }),
+              HasSubstr("--target is for tables"));
+}
+
+TEST_F(InitTablesTest, TimesAreSaidToMakeSeries) {
+  write_text(scratch_.path("t.csv"), "sensor,hour,load\na,1,0.5\na,2,0.25\nb,1,0.5\n");
+  const Proposal data = proposed("t.csv");
+  EXPECT_THAT(data.remarks,
+              testing::Contains(AllOf(HasSubstr("'hour' looks like a time"), HasSubstr("order = \"hour\""))));
+  EXPECT_THAT(draft_recipe(data, {}), HasSubstr("#order = \"hour\""));
+}
+
 TEST_F(InitTablesTest, IndexOfPandasIsNeitherInputNorTarget) {
   if (!reads_parquet()) GTEST_SKIP() << "built without pyarrow";
   const Proposal data = look_at(TUTTI_SOURCE_DIR "/tests/golden/tables/index.parquet");

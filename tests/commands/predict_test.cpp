@@ -304,6 +304,24 @@ TEST_F(PredictPicturesTest, HaveTheNamesOfTheirFiles) {
                                    "light/1.png,light", "light/3.png,light", "light/5.png,light"));
 }
 
+TEST_F(PredictPicturesTest, AreLeftOutWhereTheirFilesCannotBeRead) {
+  picture("new/b.png", true);
+  picture("new/d.png", false);
+  for (const char* file : {"new/a.png", "new/c.png", "new/e.png"}) write_text(folder_.path(file), "broken");
+  testing::internal::CaptureStderr();
+  EXPECT_THAT(predicted(folder_.path("new")), testing::ElementsAre("b.png,light", "d.png,dark"));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              testing::AllOf(HasSubstr("3 files are left out, which cannot be read; the first: "),
+                             HasSubstr("new/a.png: ")));
+  EXPECT_THAT(
+      [&] {
+        predict_text(recipe_,
+                     {.checkpoint = run_, .data = folder_.path("new"), .out = folder_.path("out.h5")});
+      },
+      testing::ThrowsMessage<UserError>(HasSubstr("a.png")))
+      << "rows of arrays have no names";
+}
+
 TEST_F(PredictPicturesTest, NeedNoClasses) {
   picture("new/b.png", true);
   picture("new/a, \"1\".png", false);

@@ -109,6 +109,13 @@ TEST_F(TableRunsTest, PredictNewRowsByTheTrainingsNumbersAndClasses) {
   EXPECT_THAT(eval_text(recipe(), run_), HasSubstr("MulticlassAccuracy 1\n"));
 }
 
+TEST_F(TableRunsTest, PredictionsDoNotLookAtTargets) {
+  duration_ = "1ep";
+  train();
+  write_text(eval_, "size,weight,shape,color\n1000000,1,disc,mauve\n1000010,2,cube,\n");
+  EXPECT_EQ(predicted().size(0), 2);
+}
+
 TEST_F(TableRunsTest, ResumeOnTheSameNumbersAlone) {
   duration_ = "5ep";
   train();

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <set>
 
+#include "commands/check.h"
 #include "commands/export.h"
 #include "commands/inspect.h"
 #include "commands/local_train.h"
@@ -81,6 +83,36 @@ TEST_F(UnetRun, TakesAResNetsWeightsIntoItsEncoder) {
     ++read;
   }
   EXPECT_EQ(read, 20 + 20) << "convolutions and norms";
+}
+
+TEST_F(UnetRun, PredictsMasksOfPicturesOfAnotherSizeThanInTraining) {
+  for (const char* name : {"images", "masks"}) std::filesystem::create_directory(folder_.path(name));
+  for (const char* name : {"0.png", "1.png"}) {
+    write_text(folder_.path(std::string("images/") + name),
+               png(std::vector<uint8_t>(32 * 32 * 3, 7), 32, 32, 3));
+    write_text(folder_.path(std::string("masks/") + name), png(std::vector<uint8_t>(32 * 32, 1), 32, 32, 1));
+  }
+  const auto section = [&](const std::string& part, const std::string& crop) {
+    return "[data." + part + "]\nkind = 'image_folder'\npath = '" + folder_.path("images") + "'\nmasks = '" +
+           folder_.path("masks") + "'\nmean = 0.5\nstd = 0.5\nbatch_size = 2\nmask_values = [0, 1]\n[[data." +
+           part + ".transforms]]\nkind = 'center_crop'\nsize = " + crop + "\n";
+  };
+  const std::string head =
+      "seed = 3\n[model]\nkind = 'unet'\nencoder_name = 'resnet18'\nencoder_width = 2\nencoder_depth = 3\n"
+      "decoder_channels = [8, 6, 4]\n" +
+      section("train", "16") + "[optimizer]\nkind = 'adam'\n[train]\nmax_duration = '1ba'\n";
+  trained(head + section("eval", "32"));
+  const std::string h5 = folder_.path("out.h5");
+  predict_text(recipe_of(head + section("eval", "32")),
+               {.checkpoint = run_, .data = folder_.path("images"), .out = h5});
+  EXPECT_EQ(Hdf5File(h5).read("output").sizes(), (Shape{2, 2, 32, 32}));
+  const std::string other = section("eval", "32"), values = "mask_values = [0, 1]";
+  std::string turned = other;
+  turned.replace(turned.find(values), values.size(), "mask_values = [1, 0]");
+  EXPECT_THAT([&] { check_text(recipe_of(head + turned), {}); },
+              testing::ThrowsMessage<UserError>(testing::AllOf(
+                  testing::HasSubstr("data.eval.mask_values = [1, 0]: expected the classes of [data.train]"),
+                  testing::HasSubstr("mask_values = [0, 1]"))));
 }
 
 TEST_F(UnetRun, PredictsMasksOfClasses) {

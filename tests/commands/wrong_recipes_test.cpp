@@ -149,6 +149,13 @@ TEST_F(WrongRecipe, MembersOfATableInASection) {
   EXPECT_THAT(all, HasSubstr("checkpoint.best.keep = 0: expected an integer in [1, 1e+06]"));
 }
 
+TEST_F(WrongRecipe, ATokenizerOfAnEvaluatorThatIsNotInTheCache) {
+  const std::string text = "[[evaluators]]\nkind = \"text_table\"\ntokenizer = \"no-such-model\"\n[train]";
+  const std::string place = alter("[train]", text, "tokenizer");
+  EXPECT_THAT(message_of<UserError>([&] { resolved(); }),
+              testing::AllOf(HasSubstr(place), HasSubstr("no model of this name")));
+}
+
 TEST_F(WrongRecipe, AnOverrideOfAnUnknownKey) {
   overrides_ = {"optimizer.momentun=0.5"};
   const std::vector<std::string> words = {"optimizer.momentun = 0.5", "did you mean momentum?"};

@@ -70,7 +70,7 @@ class Everyday(tutti_run.RunTest):
         for line, words in {
                 "tune digits.toml": "did you mean sweep?",
                 "tail runs/high": "did you mean logs?",
-                "check digits.toml --set model.weights=IMAGENET1K_V1": "hf download",
+                "check digits.toml --set model.weights=IMAGENET1K_V1": 'weights = "resnet18"',
                 "check digits.toml --set model.pretrained=true": 'kind = "hf"',
                 "export runs/high --to m.onnx": "docs/hand_over.md",
                 "export runs/high --to m.pt": "docs/hand_over.md"}.items():

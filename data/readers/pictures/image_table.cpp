@@ -27,6 +27,17 @@ std::string quoted_columns(const std::vector<std::string>& names) {
   return text + (names.size() > kMostNamed ? ", ..." : "");
 }
 
+// The folder that all tables lie in, or below.
+std::string folder_of_tables(const TableFiles& files) {
+  std::filesystem::path common = folder_of_table(files.at(0)->path());
+  for (const auto& file : files) {
+    const std::filesystem::path folder = folder_of_table(file->path());
+    while (*folder.lexically_relative(common).begin() == ".." && common != ".")
+      common = common.has_parent_path() ? common.parent_path() : ".";
+  }
+  return common.string();
+}
+
 std::string image_column(TableFile& file, const ImageTable::Options& options, const std::string& root) {
   if (!options.image.empty()) return require_column(file, options.image, "image").name;
   std::vector<std::string> columns = picture_columns(file, root);
@@ -65,7 +76,7 @@ struct ImageTable::Reading {
 
   ImageSourcePtr source() {
     const std::string& first = files.at(0)->path();
-    const std::string root = options.root.empty() ? folder_of_table(first) : options.root;
+    const std::string root = options.root.empty() ? folder_of_tables(files) : options.root;
     const bool with_target = fits ? !fitted.target.empty() : has_targets(files, fitted);
     TableRows rows(fitted, {.fits = fits,
                             .normalizes_target = fits && options.normalize_target,
@@ -78,7 +89,7 @@ struct ImageTable::Reading {
     const bool with_masks =
         !options.mask.empty() && (!options.may_lack_masks || column_named(*files[0], options.mask));
     for (const auto& file : files) {
-      if (image.empty()) image = image_column(*file, options, root);
+      if (image.empty()) image = image_column(*file, options, folder_of_paths(*file));
       const std::vector<std::string> columns = path_columns(*file, image, with_masks);
       ColumnChoice choice(*file);
       for (const std::string& column : columns) choice.add(column, CellType::kText);
@@ -116,16 +127,22 @@ struct ImageTable::Reading {
     return {image, options.mask};
   }
 
+  std::string folder_of_paths(const TableFile& file) const {
+    return options.root.empty() ? folder_of_table(file.path()) : options.root;
+  }
+
   void add_file(PictureFiles& to, const std::string& root, const TableFile& file, const std::string& column,
                 std::string_view path) const {
     const auto fail = [&](const std::string& message) {
       throw UserError({file.path()}, file.place() + ", column '" + shown(column) + "': " + message);
     };
     if (path.empty()) fail("a missing path");
-    to.add(std::string(path));
+    const std::filesystem::path folder = folder_of_paths(file);
+    to.add(folder == root ? std::string(path)
+                          : picture_file(folder.lexically_relative(root), std::string(path)));
     std::error_code ignored;
     if (!options.must_exist || to.size() > kLookedFor) return;
-    const std::string picture = picture_file(root, std::string(path));
+    const std::string picture = to.file(to.size() - 1);
     if (!std::filesystem::is_regular_file(picture, ignored))
       fail("there is no such picture: " + shown(picture));
   }

@@ -19,7 +19,7 @@ class ImageTable final : public PictureSource {
  public:
   struct Options {
     std::string image = "";  // the column; "": the only one that names pictures
-    std::string root = "";   // the folder of the paths; "": that of the first table
+    std::string root = "";   // the folder of the paths; "": that of each table
     std::string mask = "";   // the column of masks; "": none
     MaskedPictures::Options masks = {};
     bool may_lack_masks = false;  // where the column is missing

@@ -39,6 +39,14 @@ void require_counts(const MaskedPictures::Options& options) {
     throw WrongKey("mask_values", {},
                    "expected a value for each of the " + std::to_string(options.classes) +
                        " classes, found " + std::to_string(named));
+  std::vector<int64_t> values = options.values;
+  std::ranges::sort(values);
+  if (const auto twin = std::ranges::adjacent_find(values); twin != values.end())
+    throw WrongKey("mask_values", {}, "two classes have the value " + std::to_string(*twin));
+  if (std::ranges::binary_search(values, options.ignore_index))
+    throw WrongKey("mask_values", {},
+                   "the value " + std::to_string(options.ignore_index) +
+                       " is model.ignore_index, too, whose pixels are no class; leave one of the two out");
 }
 
 // Values that usual masks have, and that would not be meant as classes.

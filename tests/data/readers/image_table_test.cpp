@@ -95,6 +95,23 @@ TEST_F(ImageTableTest, JsonLinesAndRootsAreRead) {
   EXPECT_TRUE(at::equal(targets(*images), at::tensor({1, 0})));
 }
 
+TEST_F(ImageTableTest, PathsBeginInTheFolderOfEachTable) {
+  for (const char* name : {"a", "b"}) {
+    std::filesystem::create_directories(scratch_.path("tabs/" + std::string(name)));
+    table("file,kind\n0.png," + std::string(name) + "\n", "tabs/" + std::string(name) + "/t.csv");
+  }
+  write_text(scratch_.path("tabs/a/0.png"), encoded_sample("rgb_19x37.png"));
+  write_text(scratch_.path("tabs/b/0.png"), encoded_sample("palette_19x37.png"));
+  const DatasetPtr images = data("path = '" + scratch_.path("tabs/*/t.csv") + "'\ntarget = 'kind'");
+  const auto image = [&](int64_t index) { return images->get({&index, 1}, {})["input"][0]; };
+  EXPECT_TRUE(at::equal(image(0), decoded_sample("rgb_19x37.png")));
+  EXPECT_TRUE(at::equal(image(1), decoded_sample("palette_19x37.png")));
+  EXPECT_EQ(dynamic_cast<const ImageFiles&>(*images).short_name(1), "b/0.png");
+  std::filesystem::remove(scratch_.path("tabs/b/0.png"));
+  EXPECT_THAT(why("path = '" + scratch_.path("tabs/*/t.csv") + "'\ntarget = 'kind'"),
+              HasSubstr("there is no such picture: " + scratch_.path("tabs/b/0.png")));
+}
+
 TEST_F(ImageTableTest, EvaluationsHaveTheClassesOfTraining) {
   const std::string fitted = data(table(kNamed) + "target = 'kind'")->fitted();
   EXPECT_EQ(targets(*data(table("file,kind\nimg/420_19x37.jpg,moth\n"), fitted)).item<int64_t>(), 1);

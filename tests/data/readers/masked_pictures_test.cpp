@@ -159,6 +159,13 @@ TEST_F(MaskedPicturesTest, ValuesOfClassesMayBeListed) {
   EXPECT_THAT(why("mask_values = [0, 128]"), HasSubstr("value 255 is no class: none of mask_values"));
 }
 
+TEST_F(MaskedPicturesTest, ValuesOfClassesAreDistinctAndCount) {
+  add("a", stripes);
+  EXPECT_THAT(why("mask_values = [0, 1, 2, 0]"), HasSubstr("two classes have the value 0"));
+  EXPECT_THAT(message_of<UserError>([&] { data(folders() + "mask_values = [0, 1, 255]", 255); }),
+              HasSubstr("the value 255 is model.ignore_index, too"));
+}
+
 TEST_F(MaskedPicturesTest, FilesWithoutCounterpartAreCounted) {
   for (const char* name : {"a", "b", "c"}) add(name, stripes);
   std::filesystem::remove(scratch_.path("masks/b.png"));

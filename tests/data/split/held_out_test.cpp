@@ -38,7 +38,7 @@ TEST(HeldOut, SeedDeterminesTheSamples) {
   EXPECT_NE(drawn(1), drawn(2));
 }
 
-// 90, 6, 3 and 1 samples: a fifth of each, rounded, and of the last class none.
+// 90, 6, 3 and 1 samples: a fifth of each, 18, 1.2, 0.6 and 0.2, by largest remainder.
 TEST(HeldOut, ClassesKeepTheirShares) {
   std::vector<int64_t> classes(90, 7);
   classes.insert(classes.end(), 6, -100);
@@ -48,6 +48,23 @@ TEST(HeldOut, ClassesKeepTheirShares) {
     const auto marks = held_out_samples({.samples = 100, .held_out = 0.2, .seed = seed, .classes = classes});
     const auto counts = held_out_by_kind(classes, marks);
     EXPECT_EQ(counts, (std::map<int64_t, int64_t>{{7, 18}, {-100, 1}, {2, 1}, {5, 0}}));
+  }
+}
+
+// Half a sample of each of 100 classes.
+TEST(HeldOut, ClassesOfEqualRemaindersAreDrawn) {
+  std::vector<int64_t> classes;
+  for (int64_t i = 0; i < 500; ++i) classes.push_back(i % 100);
+  for (const uint64_t seed : {1, 2, 3}) {
+    const auto marks = held_out_samples({.samples = 500, .held_out = 0.1, .seed = seed, .classes = classes});
+    EXPECT_EQ(count_of(marks), 50);
+    int64_t first_half = 0;
+    for (const auto& [name, count] : held_out_by_kind(classes, marks)) {
+      EXPECT_LE(count, 1) << name;
+      first_half += name < 50 ? count : 0;
+    }
+    EXPECT_GT(first_half, 10);
+    EXPECT_LT(first_half, 40);
   }
 }
 

@@ -215,6 +215,21 @@ TEST(OpenSplit, ShardsAreDividedByAColumnOfTexts) {
   EXPECT_THAT(split_error(mds, "split = 2\nsplit_by = 'lable'"), HasSubstr("data.eval.split_by = \"lable\""));
 }
 
+TEST(OpenSplit, TablesThatCannotBeDividedAreSaidOnce) {
+  const DrawnFiles files;
+  const std::string table = files.csv(40, 2, true), path = table.substr(table.find("path"));
+  EXPECT_THAT(split_error(files.csv(40, 2, false), "split = 0.5\nsplit_by = 'y'"),
+              HasSubstr("the recipe has two uses of the column 'y'"));
+  EXPECT_THAT(split_error("kind = 'csv'\nwindow = 3\n" + path, "split = 0.5"),
+              HasSubstr("data.train.window = 3: expected target"));
+  EXPECT_THAT(split_error(table + "window = 3\nseries = 'person'\norder = 'person'\n", "split = 0.5"),
+              HasSubstr("two uses of the column 'person'"));
+  EXPECT_THAT(split_error(table + "window = 8\n", "split = 0.1"),
+              HasSubstr("data.eval.split = 0.1: the last rows of a series are at most 4, too few for the 9"));
+  const std::string missing = split_error("kind = 'csv'\npath = '/no/such.csv'\n", "split = 0.5");
+  EXPECT_EQ(missing.find("data.train.path"), missing.rfind("data.train.path")) << missing;
+}
+
 TEST(OpenSplit, TablesAreFittedOnTheTrainingPart) {
   const DrawnFiles files;
   const SplitData split = opened_split(files.csv(40, 2, true) + "normalize = true\n", "split = 0.5");

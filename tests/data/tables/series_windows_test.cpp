@@ -115,10 +115,34 @@ TEST_F(SeriesTable, LastRowsOfEachSeriesAreHeldOut) {
                                      {"split_seed", Setting(int64_t{0}, "data.eval.split_seed", {})},
                                      {"split_by", Setting(std::monostate(), "data.eval.split_by", {})}},
                       "data.eval", {});
-  const std::vector<bool> held_out = held_out_rows(section(kWindows), split, kIgnoredTarget);
+  const std::vector<bool> held_out =
+      held_out_rows(section("window = 2\nseries = 'sensor'"), split, kIgnoredTarget);
   const std::vector<bool> expected = {false, false, false, false, false, false,
                                       true,  true,  true,  true,  true,  true};
   EXPECT_EQ(held_out, expected) << "rows of the hours 4, 3 and 5 stand last";
+}
+
+TEST_F(SeriesTable, OrdersAreNumbersOrTimesOfOneForm) {
+  const auto loads_in_order = [&](const std::vector<std::string>& cells) {
+    std::string rows = "hour,sensor,load,heat\n";
+    for (std::size_t i = 0; i < cells.size(); ++i) rows += cells[i] + ",a," + std::to_string(i) + ",0\n";
+    write_text(scratch_.path("t.csv"), rows);
+    const at::Tensor last = all(data("window = 1\ntarget_type = 'number'"))["input"];
+    std::string order;
+    for (int64_t i = 0; i < last.size(0); ++i) order += std::to_string(last[i][0][0].item<int>());
+    return order;
+  };
+  EXPECT_EQ(loads_in_order({"10", "9", "1e2"}), "10") << "and then the last";
+  EXPECT_EQ(loads_in_order({"2024-12-31T07:00", "2023-12-31T08:00", "2024-12-31T08:00"}), "10");
+  EXPECT_EQ(loads_in_order({"2024/12/31", "2024/11/30", "2025/01/01"}), "10");
+  const auto refused = [&](const std::vector<std::string>& cells) {
+    return message_of<UserError>([&] { loads_in_order(cells); });
+  };
+  EXPECT_THAT(refused({"15/01/2024", "02/02/2024"}), HasSubstr("line 2, column 'hour': '15/01/2024'"));
+  EXPECT_THAT(refused({"2024-1-10", "2024-1-9"}), HasSubstr("line 3, column 'hour': '2024-1-9'"));
+  EXPECT_THAT(refused({"10", "9", "5a"}), HasSubstr("line 4, column 'hour': '5a'"));
+  EXPECT_THAT(refused({"2024-05-31", "7"}), HasSubstr("line 3, column 'hour': '7'"));
+  EXPECT_THAT(refused({"2024-10-27 02:00+02:00", "2024-10-27 02:00+01:00"}), HasSubstr("line 3"));
 }
 
 TEST_F(SeriesTable, SeriesThatAreTooShortAreSaid) {

@@ -99,6 +99,10 @@ TEST_F(ModelCacheNames, UnknownNameIsRefusedWithTheNearestAndTheWayToFetchIt) {
                     HasSubstr(scratch_.path("torch/hub/checkpoints"))));
 }
 
+TEST_F(ModelCacheNames, NameOfTorchvisionsWeightsIsNoModel) {
+  EXPECT_THAT(refusal_of("IMAGENET1K_V1"), HasSubstr("weights = \"resnet18\""));
+}
+
 TEST_F(ModelCacheNames, TokenizerIsNoFileOfTorchHub) {
   torch_file("gpt2-f37072fd.pth");
   EXPECT_THAT(refusal_of("gpt2", ModelCache::kHuggingFace), HasSubstr("no model of this name"));
