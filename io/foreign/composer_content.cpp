@@ -63,7 +63,7 @@ class ComposerState {
   void read_time() {
     const ObjectTree* saved = state_.at({"timestamp", "Timestamp"});
     if (!saved) saved = state_.find("timestamp");
-    if (!saved) return leave("the time: there is no 'timestamp'");
+    if (!saved) return;
     Timestamp& time = content_.state.time;
     for (const auto& [key, field] : kComposerCounts)
       if (const ObjectTree* value = saved->find(key)) time.*field = value->integer(0);
@@ -154,8 +154,8 @@ class ComposerState {
 
 bool is_composers(const ObjectTree& saved) {
   const ObjectTree* state = saved.find("state");
-  return state && state->find("model") &&
-         (state->find("timestamp") || state->find("metadata") || saved.find("rng"));
+  const ObjectTree* model = state ? state->find("model") : nullptr;
+  return model && model->dict();
 }
 
 ForeignContent composer_content(const ObjectTree& saved) { return ComposerState(saved).read(); }

@@ -10,6 +10,7 @@
 #include "io/weights/pickle.h"
 #include "io/weights/torch_archive.h"
 #include "runtime/error.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {
@@ -69,7 +70,7 @@ class DistributedFolder {
       const std::string name = text(key);
       const auto* by_name = paths ? std::get_if<PickledDict>(&paths->value) : nullptr;
       const PickledValue* path = by_name ? by_name->find(name) : nullptr;
-      insert(root, path ? keys_of(*path) : std::vector{name}, leaf(name, *entry));
+      insert(root, path ? keys_of(*path) : std::vector{as_utf8(name)}, leaf(name, *entry));
     }
     return root;
   }
@@ -120,7 +121,7 @@ class DistributedFolder {
     const auto* list = std::get_if<PickledList>(&path.value);
     for (const PickledValue* key : list ? list->values : std::vector<PickledValue*>()) {
       const auto* number = std::get_if<int64_t>(&key->value);
-      keys.push_back(number ? std::to_string(*number) : text(key));
+      keys.push_back(number ? std::to_string(*number) : as_utf8(text(key)));
     }
     return keys;
   }

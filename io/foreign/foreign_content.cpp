@@ -84,7 +84,7 @@ ForeignContent plain_content(const ObjectTree& saved) {
   for (const char* key : kModelKeys)
     if (const ObjectTree* below = saved.find(key); below && !model && has_tensors(*below)) model = below;
   add_weights(content, model);
-  if (model == &saved) return content;
+  if (model == &saved) content.state.imported.left_behind.clear();  // step and optimizer are no weights
   for (const char* key : kOptimizerKeys)
     if (const ObjectTree* below = saved.find(key); below && below->find("state")) {
       add_optimizer(content, *below);

@@ -15,7 +15,8 @@ namespace {
 constexpr uint64_t kMostStateBytes = uint64_t{256} << 20;
 
 void add_safetensors(ForeignContent& content, const std::string& path) {
-  for (const auto& [name, entry] : read_safetensors_header(path).tensors) {
+  const auto header = read_safetensors_header(path);
+  for (const auto& [name, entry] : header.tensors) {
     TreeTensor tensor{entry.dtype, entry.shape, {}};
     tensor.parts.push_back({path, entry.at, Shape(entry.shape.size(), 0), entry.shape, {}});
     content.weights.emplace_back(name, std::move(tensor));

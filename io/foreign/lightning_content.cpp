@@ -24,6 +24,17 @@ int64_t steps_in_epoch(const ObjectTree& saved, int64_t steps) {
   return current / std::max<int64_t>(1, batches);
 }
 
+// Removes the name of the module's only member: "net.".
+void remove_member(ForeignContent& content) {
+  if (content.weights.empty()) return;
+  const std::string& name = content.weights.front().first;
+  const std::string member = name.substr(0, name.find('.') + 1);
+  const auto is_below = [&](const auto& weight) { return weight.first.starts_with(member); };
+  if (member.empty() || !std::ranges::all_of(content.weights, is_below)) return;
+  for (auto& [weight, tensor] : content.weights) weight.erase(0, member.size());
+  for (std::string& weight : content.state.imported.weights) weight.erase(0, member.size());
+}
+
 }  // namespace
 
 bool is_lightnings(const ObjectTree& saved) { return saved.find(kVersion) && saved.find("state_dict"); }
@@ -33,6 +44,7 @@ ForeignContent lightning_content(const ObjectTree& saved) {
   ImportedState& imported = content.state.imported;
   imported.program = "Lightning " + saved.find(kVersion)->text();
   add_weights(content, saved.find("state_dict"));
+  remove_member(content);
   if (const ObjectTree* optimizer = item(saved.find("optimizer_states"), 0))
     add_optimizer(content, *optimizer);
   if (item(saved.find("optimizer_states"), 1))

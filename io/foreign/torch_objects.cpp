@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "io/weights/torch_archive.h"
+#include "runtime/text.h"
 
 namespace tutti {
 namespace {
@@ -81,7 +82,7 @@ class TreeOfPickle {
   static ObjectTree tree(bool value, const std::string&, int) { return {value}; }
   static ObjectTree tree(int64_t value, const std::string&, int) { return {value}; }
   static ObjectTree tree(double value, const std::string&, int) { return {value}; }
-  static ObjectTree tree(const std::string& value, const std::string&, int) { return {value}; }
+  static ObjectTree tree(const std::string& value, const std::string&, int) { return {as_utf8(value)}; }
   static ObjectTree tree(const PickledGlobal& value, const std::string&, int) { return {value.name}; }
   static ObjectTree tree(const PickledStorage&, const std::string&, int) { return {}; }
   static ObjectTree tree(const PickledObject&, const std::string&, int) { return {}; }
@@ -98,7 +99,7 @@ class TreeOfPickle {
       const auto* text = std::get_if<std::string>(&key->value);
       const auto* number = std::get_if<int64_t>(&key->value);
       if (!text && !number) continue;
-      std::string name = text ? *text : std::to_string(*number);
+      std::string name = text ? as_utf8(*text) : std::to_string(*number);
       entries.emplace_back(name, of(*value, name, depth));
     }
     return {std::move(entries)};

@@ -24,35 +24,59 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::size_t kSavedAt = 10, kContinued = 10;  // batches
+constexpr std::size_t kSavedAt = 10, kContinued = 10;  // steps
 constexpr double kTolerance = 1e-5;
 
-std::string composers(const std::string& file) {
-  return std::string(TUTTI_SOURCE_DIR) + "/tests/golden/composer_checkpoints/" + file;
+std::string golden_file(const std::string& file) {
+  return std::string(TUTTI_SOURCE_DIR) + "/tests/golden/" + file;
 }
 
+// A run that another program began.
 struct ForeignRun {
-  std::string name, checkpoint, model, optimizer;
+  std::string name;        // in losses.json
+  std::string checkpoint;  // in the folder
+  std::string model, group, more;
+  std::string folder = "composer_checkpoints/";
+
+  std::string path() const { return golden_file(folder + checkpoint); }
+  std::string recipe(const std::string& and_more = "") const {
+    return "run_name = 'imported'\nseed = 1\n[model]\n" + model + "\n[data.train]\nkind = 'hdf5'\npath = '" +
+           golden_file(folder + "data.h5") + "'\ngroup = '" + group +
+           "'\nbatch_size = 8\nshuffle = false\n[train]\nmax_duration = '4ep'\n" + more + and_more;
+  }
+  std::string loading(const std::string& keys = "") const {
+    return recipe("[checkpoint]\nload_path = '" + path() + "'\n" + keys);
+  }
 };
 void PrintTo(const ForeignRun& run, std::ostream* out) { *out << run.name; }
 
+constexpr const char* kOfComposer =
+    "[scheduler]\nkind = 'cosine_with_warmup'\nt_warmup = '4ba'\n[[algorithms]]\nkind = 'ema'\nhalf_life = "
+    "'4ba'\n"
+    "[compat]\ncomposer = true\n";
 const ForeignRun kWhole{
     "whole", "whole.pt",
-    R"(["Conv2d(1, 4, kernel_size=3, bias=False)", "BatchNorm2d(4)", "ReLU()",
-        "Conv2d(4, 3, kernel_size=2)", "Flatten()", "Linear(27, 5)"])",
-    "kind = 'decoupled_adamw'\nlr = 0.02\nweight_decay = 1e-3\n"};
-const ForeignRun kSharded{"sharded", "sharded",
-                          R"(["Flatten()", "Linear(36, 8)", "LayerNorm(8)", "GELU()", "Linear(8, 5)"])",
-                          "kind = 'adam'\nlr = 0.02\n"};
-
-std::string recipe_text_of(const ForeignRun& run, const std::string& more = "") {
-  return "run_name = 'imported'\nseed = 1\n[model]\nkind = 'sequential'\nlayers = " + run.model +
-         "\n[data.train]\nkind = 'hdf5'\npath = '" + composers("data.h5") +
-         "'\ngroup = 'train'\nbatch_size = 8\nshuffle = false\n[optimizer]\n" + run.optimizer +
-         "[scheduler]\nkind = 'cosine_with_warmup'\nt_warmup = '4ba'\n[train]\nmax_duration = '4ep'\n"
-         "[[algorithms]]\nkind = 'ema'\nhalf_life = '4ba'\n[compat]\ncomposer = true\n" +
-         more;
-}
+    R"(kind = "sequential"
+       layers = ["Conv2d(1, 4, kernel_size=3, bias=False)", "BatchNorm2d(4)", "ReLU()",
+                 "Conv2d(4, 3, kernel_size=2)", "Flatten()", "Linear(27, 5)"])",
+    "train", std::string("[optimizer]\nkind = 'decoupled_adamw'\nlr = 0.02\nweight_decay = 1e-3\n") + kOfComposer};
+const ForeignRun kSharded{
+    "sharded", "sharded",
+    R"(kind = "sequential"
+       layers = ["Flatten()", "Linear(36, 8)", "LayerNorm(8)", "GELU()", "Linear(8, 5)"])",
+    "train", std::string("[optimizer]\nkind = 'adam'\nlr = 0.02\n") + kOfComposer};
+const ForeignRun kLightning{
+    "lightning", "lightning.ckpt",
+    R"(kind = "sequential"
+       layers = ["Flatten()", "Linear(36, 8)", "BatchNorm1d(8)", "GELU()", "Linear(8, 5)"])",
+    "images", "[optimizer]\nkind = 'adamw'\nlr = 0.02\nweight_decay = 0.1\n", "other_checkpoints/"};
+const ForeignRun kTrainer{"trainer",
+                          "checkpoint-10",
+                          "kind = 'hf'\npath = '" + golden_file("other_checkpoints/checkpoint-10") + "'",
+                          "tokens",
+                          "[optimizer]\nkind = 'adamw'\nlr = 0.01\nweight_decay = 0.1\n"
+                          "no_decay = ['*.bias', '*ln_*']\n",
+                          "other_checkpoints/"};
 
 std::vector<double> logged(const std::string& run, const char* name) {
   std::vector<double> values;
@@ -75,16 +99,17 @@ class ImportTest : public testing::TestWithParam<ForeignRun> {
     ASSERT_EQ(train_in_one_process(recipe_of(recipe), options).exit_code, 0);
   }
 
-  // Composer's losses and rates behind its checkpoint.
-  void expect_composers(const ForeignRun& run) {
-    const auto golden = nlohmann::json::parse(read_text(composers("losses.json")))[run.name];
-    for (const char* name : {"loss", "lr"}) {
-      const std::vector<double> got = logged(run_, name);
-      ASSERT_GE(got.size(), kContinued) << name;
-      for (std::size_t i = 0; i < kContinued; ++i)
-        EXPECT_NEAR(got[i], golden[name][kSavedAt + i].get<double>(), kTolerance)
-            << name << " of batch " << i;
-    }
+  // The other program's losses, and its rates, if known, behind its checkpoint.
+  void expect_continued(const ForeignRun& run) {
+    const auto golden = nlohmann::json::parse(read_text(golden_file(run.folder + "losses.json")))[run.name];
+    const bool has_rates = golden.is_object();
+    expect_near(logged(run_, "loss"), has_rates ? golden["loss"] : golden);
+    if (has_rates) expect_near(logged(run_, "lr"), golden["lr"]);
+  }
+  static void expect_near(const std::vector<double>& got, const nlohmann::json& golden) {
+    ASSERT_GE(got.size(), kContinued);
+    for (std::size_t i = 0; i < kContinued; ++i)
+      EXPECT_NEAR(got[i], golden[kSavedAt + i].get<double>(), kTolerance) << "step " << kSavedAt + i;
   }
 
   Scratch folder_;
@@ -92,38 +117,35 @@ class ImportTest : public testing::TestWithParam<ForeignRun> {
   std::string run_ = folder_.path("run");
 };
 
-TEST_P(ImportTest, ARunContinuesAsComposerDid) {
-  train(recipe_text_of(GetParam(), "[checkpoint]\nload_path = '" + composers(GetParam().checkpoint) + "'\n"));
-  expect_composers(GetParam());
+TEST_P(ImportTest, ARunContinuesAsTheOtherProgramDid) {
+  train(GetParam().loading());
+  expect_continued(GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Composer, ImportTest, testing::Values(kWhole, kSharded),
+INSTANTIATE_TEST_SUITE_P(Runs, ImportTest, testing::Values(kWhole, kSharded, kLightning, kTrainer),
                          [](const auto& info) { return info.param.name; });
 
 class ImportedFile : public ImportTest {};
 
 TEST_F(ImportedFile, IsACheckpointOfTheRecipesRun) {
   const std::string text =
-      import_text(recipe_of(recipe_text_of(kWhole)),
-                  {.path = composers("whole.pt"), .out = run_ + "/checkpoints/ep1-ba10"});
-  EXPECT_THAT(text, HasSubstr("taken over: 9 tensors of the model, 21 of the optimizer, 9 averages of EMA, "
+      import_text(recipe_of(kWhole.recipe()), {.path = kWhole.path(), .out = run_ + "/checkpoints/ep1-ba10"});
+  EXPECT_THAT(text, HasSubstr("taken over: 9 tensors of the model, 18 of the optimizer, 9 averages of EMA, "
                               "the time (step 10, epoch 1)"));
   EXPECT_THAT(text, HasSubstr("not taken over: random generators"));
-  train(recipe_text_of(kWhole), "auto");
-  expect_composers(kWhole);
+  train(kWhole.recipe(), "auto");
+  expect_continued(kWhole);
 }
 
 TEST_F(ImportedFile, OfWeightsAloneStartsAfresh) {
-  train(recipe_text_of(
-            kWhole, "[checkpoint]\nload_weights_only = true\nload_path = '" + composers("whole.pt") + "'\n"),
-        "", 2);
+  train(kSharded.loading("load_weights_only = true\n"), "", 2);
   EXPECT_EQ(logged(run_, "loss").size(), 28u);
 }
 
-TEST_F(ImportedFile, IsCheckedBeforeTraining) {
-  const std::string recipe =
-      recipe_text_of(kSharded, "[checkpoint]\nload_path = '" + composers("whole.pt") + "'\n");
-  EXPECT_THAT(message_of<UserError>([&] { check_text(recipe_of(recipe), {}); }),
+TEST_F(ImportedFile, OfAnotherModelIsAnErrorOfCheck) {
+  ForeignRun other = kSharded;
+  other.checkpoint = "whole.pt";
+  EXPECT_THAT(message_of<UserError>([&] { check_text(recipe_of(other.loading()), {}); }),
               testing::AllOf(HasSubstr("load_path"), HasSubstr("whole.pt")));
 }
 
@@ -134,7 +156,7 @@ TEST_F(ImportedFile, OfAnUnknownLayoutNamesWhatWasLookedFor) {
 }
 
 TEST_F(ImportedFile, ComesFromAnExportOfTutti) {
-  train(recipe_text_of(kWhole));
+  train(kWhole.recipe());
   const std::string plain = folder_.path("plain.pt"), composer = folder_.path("composer.pt");
   export_text({.path = run_, .to_torch = plain, .trained = true});
   export_text({.path = run_, .to_torch = composer, .layout = "composer", .trained = true});

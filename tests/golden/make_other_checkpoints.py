@@ -104,9 +104,10 @@ def trainer():
         ),
         train_dataset=rows,
     )
+    made.model_accepts_loss_kwargs = False  # the loss is the mean over the targets
     made.train()
     (FOLDER / "checkpoint-10").mkdir()
-    for name in ["config.json", "model.safetensors", "optimizer.pt", "scheduler.pt", "trainer_state.json", "rng_state.pth"]:
+    for name in ["config.json", "model.safetensors", "optimizer.pt", "trainer_state.json", "rng_state.pth"]:
         shutil.copy(f"hf/checkpoint-10/{name}", FOLDER / "checkpoint-10" / name)
     return made.seen
 
@@ -121,7 +122,7 @@ def main():
     with h5py.File(FOLDER / "data.h5", "w") as file:
         file["images/input"], file["images/target"] = x, y
         file["images/target"].attrs["num_classes"] = CLASSES
-        file["tokens/input"] = tokens()
+        file["tokens/input"], file["tokens/target"] = tokens()[:, :-1], tokens()[:, 1:]
     (FOLDER / "losses.json").write_text(json.dumps(seen, indent=1) + "\n")
 
 
