@@ -80,7 +80,7 @@ class DistributedFolder {
 
   const PickledObject& object(const PickledValue* value) const {
     const auto* known = value ? std::get_if<PickledObject>(&value->value) : nullptr;
-    if (!known) fail("it has other objects than torch.distributed.checkpoint writes");
+    if (!known) fail("the metadata have other objects than torch.distributed.checkpoint writes");
     return *known;
   }
 
@@ -91,19 +91,20 @@ class DistributedFolder {
 
   const PickledDict& dict(const PickledValue* value) const {
     const auto* known = value ? std::get_if<PickledDict>(&value->value) : nullptr;
-    if (!known) fail("it has no dict where torch.distributed.checkpoint writes a dict");
+    if (!known) fail("the metadata have no dict where torch.distributed.checkpoint writes a dict");
     return *known;
   }
 
   std::string text(const PickledValue* value) const {
     const auto* known = value ? std::get_if<std::string>(&value->value) : nullptr;
-    if (!known) fail("it has no text where torch.distributed.checkpoint writes a text");
+    if (!known) fail("the metadata have no text where torch.distributed.checkpoint writes a text");
     return *known;
   }
 
   uint64_t count(const PickledValue* value) const {
     const auto* known = value ? std::get_if<int64_t>(&value->value) : nullptr;
-    if (!known || *known < 0) fail("it has no number of bytes where torch.distributed.checkpoint writes one");
+    if (!known || *known < 0)
+      fail("the metadata have no number of bytes where torch.distributed.checkpoint writes one");
     return static_cast<uint64_t>(*known);
   }
 
@@ -160,7 +161,7 @@ class DistributedFolder {
   const PickledValue* place(const std::string& name, const Shape& offset) const {
     auto known = places_.find({name, offset});
     if (known == places_.end()) known = places_.find({name, {}});  // of a whole tensor
-    if (known == places_.end()) fail("it does not say where '" + name + "' is");
+    if (known == places_.end()) fail("the metadata do not say where '" + name + "' is");
     return known->second;
   }
 

@@ -68,10 +68,10 @@ bool is_foreign_checkpoint(const Disk& disk, const std::string& path) {
 Checkpoint foreign_checkpoint(const Disk& disk, const std::string& path) {
   ForeignContent content = content_at(disk, path);
   if (content.weights.empty())
-    throw UserError(
-        {path},
-        "it holds no weights: looked for \"state\" with \"model\" (Composer), \"state_dict\" (Lightning), "
-        "and \"model\", \"model_state_dict\", \"module\" or tensors at the root (PyTorch)");
+    throw UserError({path},
+                    "no weights are in the file: looked for \"state\" with \"model\" (Composer), "
+                    "\"state_dict\" (Lightning), "
+                    "and \"model\", \"model_state_dict\", \"module\" or tensors at the root (PyTorch)");
   ForeignFiles files;
   for (const auto& [name, tensor] : content.weights) files.add(std::string(kModelPrefix) + name, tensor);
   for (const auto& [name, tensor] : content.averages) files.add("algorithms/EMA/" + name, tensor);

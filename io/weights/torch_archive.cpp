@@ -52,8 +52,8 @@ TorchArchive::TorchArchive(const MappedFile& file, uint64_t begin, uint64_t size
     : file_(file), begin_(begin) {
   const uint64_t all = file.bytes().size();
   if (begin > all || (size != UINT64_MAX && size > all - begin))
-    fail("it ends before byte " + std::to_string(begin) + " + " + std::to_string(size) +
-         ": the file is truncated");
+    fail("the file ends before byte " + std::to_string(begin) + " + " + std::to_string(size) +
+         ": a truncated file");
   bytes_ = file.bytes().subspan(begin, std::min(size, all - begin));
   require_archive();
   reader_ = guarded([&] {

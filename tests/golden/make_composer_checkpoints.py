@@ -1,9 +1,10 @@
-"""Makes composer_checkpoints/: checkpoints that Composer's Trainer saved in mid-run, and the losses behind them.
+"""Makes composer_checkpoints/: checkpoints that Composer's Trainer saved in mid-run, with later losses.
 
 Run: python make_composer_checkpoints.py   (needs mosaicml 0.32.1; writes beside this file)
 
-whole.pt is of one process, with weights in channels-last order; sharded/ is of two processes under FSDP, in the form of
-torch.distributed.checkpoint. Each is of batch 10, in the second epoch. data.h5 has the data, losses.json each batch's loss and rate.
+whole.pt is of one process, with weights in channels-last order; sharded/ is of two processes under FSDP, in
+the form of torch.distributed.checkpoint. Each is of batch 10, in the second epoch. data.h5 has the data,
+losses.json each batch's loss, and the rate that the scheduler set after the batch.
 """
 
 import json
@@ -79,7 +80,9 @@ def train(net, optimizer, folder, **more):
     Trainer(
         model=model,
         train_dataloader=DataLoader(
-            samples, batch_size=BATCH // dist.get_world_size(), sampler=dist.get_sampler(samples, shuffle=False)
+            samples,
+            batch_size=BATCH // dist.get_world_size(),
+            sampler=dist.get_sampler(samples, shuffle=False),
         ),
         max_duration="4ep",
         optimizers=optimizer(model.parameters()),

@@ -1,9 +1,10 @@
-"""Makes other_checkpoints/: checkpoints in mid-run of Lightning and of transformers' Trainer, and the losses behind them.
+"""Makes other_checkpoints/: checkpoints in mid-run of Lightning and transformers' Trainer, with later losses.
 
-Run: python make_other_checkpoints.py   (needs pytorch-lightning 2.5.5 and transformers 4.57.1; writes beside this file)
+Run: python make_other_checkpoints.py   (needs pytorch-lightning 2.5.5 and transformers 4.57.1)
 
-lightning.ckpt is of step 10 of a small network, checkpoint-10/ of step 10 of a GPT-2; both with AdamW. The Trainer's optimizer has two
-groups, with and without weight decay. data.h5 has the data, losses.json each step's loss.
+lightning.ckpt is of step 10 of a small network, checkpoint-10/ of step 10 of a GPT-2; both with AdamW. The
+Trainer's optimizer has two groups, with and without weight decay. data.h5 has the data, losses.json each
+step's loss. All lie beside this file.
 """
 
 import json
@@ -36,7 +37,11 @@ class Net(pl.LightningModule):
         super().__init__()
         torch.manual_seed(4)
         self.net = torch.nn.Sequential(
-            torch.nn.Flatten(), torch.nn.Linear(36, 8), torch.nn.BatchNorm1d(8), torch.nn.GELU(), torch.nn.Linear(8, CLASSES)
+            torch.nn.Flatten(),
+            torch.nn.Linear(36, 8),
+            torch.nn.BatchNorm1d(8),
+            torch.nn.GELU(),
+            torch.nn.Linear(8, CLASSES),
         )
         self.losses = []
 
@@ -61,9 +66,16 @@ def tokens():
 
 def lightning():
     net = Net()
-    keep = pl.callbacks.ModelCheckpoint("saved", filename="{step}", every_n_train_steps=SAVED_AT, save_top_k=-1)
+    keep = pl.callbacks.ModelCheckpoint(
+        "saved", filename="{step}", every_n_train_steps=SAVED_AT, save_top_k=-1
+    )
     pl.Trainer(
-        max_epochs=3, accelerator="cpu", logger=False, callbacks=[keep], enable_progress_bar=False, enable_model_summary=False
+        max_epochs=3,
+        accelerator="cpu",
+        logger=False,
+        callbacks=[keep],
+        enable_progress_bar=False,
+        enable_model_summary=False,
     ).fit(net, DataLoader(TensorDataset(*map(torch.tensor, images())), batch_size=BATCH))
     shutil.copy("saved/step=10.ckpt", FOLDER / "lightning.ckpt")
     return net.losses

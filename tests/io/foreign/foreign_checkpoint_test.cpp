@@ -54,7 +54,7 @@ TEST_F(ForeignCheckpointTest, OfATruncatedShardNamesTheFile) {
 }
 
 // A shard that was cut after the manifest was made.
-TEST_F(ForeignCheckpointTest, ThatChangesLaterIsSeen) {
+TEST_F(ForeignCheckpointTest, FilesThatChangeLaterAreSeen) {
   std::filesystem::copy(kComposers / "whole.pt", path_);
   const Checkpoint checkpoint = foreign_checkpoint(disk_, path_);
   write_manifest(disk_, scratch_.path("imported"), checkpoint.manifest);
