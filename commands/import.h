@@ -14,7 +14,8 @@ struct ImportOptions {
 
 // `tutti import`: writes another program's checkpoint (io/foreign/foreign_checkpoint.h) as a checkpoint of
 // tutti's, as if the recipe's run had saved the checkpoint. Needs the recipe's data, and memory for the model
-// and its optimizer. Returns the text to print, with the parts taken over and the parts left. Throws UserError.
+// and its optimizer. Returns the text to print, with the parts taken over and the parts left. Throws
+// UserError.
 std::string import_text(const Setting& recipe, const ImportOptions& options);
 
 }  // namespace tutti

@@ -13,7 +13,8 @@ bool is_foreign_checkpoint(const Disk& disk, const std::string& path);
 
 // Another program's checkpoint, as one of tutti's: pieces in that program's files, which must stay, under
 // that program's names: "model/module.fc.weight", "optimizers/module.fc.weight/exp_avg", or
-// "optimizers/#3/exp_avg" where the optimizer counts its parameters. RunState::imported has the order of names. Reads
+// "optimizers/#3/exp_avg" where the optimizer counts its parameters. RunState::imported has the order of
+// names. Reads
 //   Composer's checkpoints: a .pt file, or a sharded one's folder;
 //   folders of torch.distributed.checkpoint;
 //   Lightning's .ckpt files;

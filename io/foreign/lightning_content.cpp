@@ -16,8 +16,8 @@ int64_t progress(const ObjectTree& saved, std::initializer_list<std::string_view
 
 // Steps of the epoch: batches, of which several make a step if gradients are accumulated.
 int64_t steps_in_epoch(const ObjectTree& saved, int64_t steps) {
-  const int64_t current = progress(saved, {"epoch_loop.batch_progress", "current", "completed"}),
-                total = progress(saved, {"epoch_loop.batch_progress", "total", "completed"});
+  const int64_t current = progress(saved, {"epoch_loop.batch_progress", "current", "processed"}),
+                total = progress(saved, {"epoch_loop.batch_progress", "total", "processed"});
   if (current < 0 || total < 1 || steps < 1) return -1;
   const auto batches =
       static_cast<int64_t>(std::llround(static_cast<double>(total) / static_cast<double>(steps)));

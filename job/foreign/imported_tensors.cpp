@@ -184,7 +184,8 @@ std::vector<std::string> ImportedTensors::report() const {
     came += ", " + counted(averages, "averages of EMA");
   const Timestamp& time = state_.time;
   if (time.batch > 0)
-    came += ", the time (step " + std::to_string(time.batch) + ", epoch " + std::to_string(time.epoch) + ")";
+    came += ", the time (step " + std::to_string(time.batch) +
+            (time.batch_in_epoch < 0 ? ")" : ", epoch " + std::to_string(time.epoch) + ")");
   std::vector<std::string> lines = {from + "taken over: " + came};
   std::vector<std::string> left = state_.imported.left_behind;
   if (!unused_.empty())

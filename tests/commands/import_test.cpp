@@ -52,8 +52,7 @@ void PrintTo(const ForeignRun& run, std::ostream* out) { *out << run.name; }
 
 constexpr const char* kOfComposer =
     "[scheduler]\nkind = 'cosine_annealing_with_warmup'\nt_warmup = '4ba'\n"
-    "[[algorithms]]\nkind = 'ema'\nhalf_life = "
-    "'4ba'\n"
+    "[[algorithms]]\nkind = 'ema'\nhalf_life = '4ba'\n"
     "[compat]\ncomposer = true\n";
 const ForeignRun kWhole{
     "whole", "whole.pt",

@@ -95,7 +95,7 @@ class Ordered(Trainer):
 
 def trainer():
     torch.manual_seed(8)
-    sizes = dict(vocab_size=11, n_positions=12, n_embd=8, n_layer=2, n_head=2, n_inner=16)
+    sizes = dict(vocab_size=11, n_positions=12, n_embd=8, n_layer=2, n_head=2)
     model = GPT2LMHeadModel(GPT2Config(**sizes, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0))
     rows = [{"input_ids": torch.tensor(row), "labels": torch.tensor(row)} for row in tokens()]
     made = Ordered(
