@@ -59,7 +59,8 @@ const ForeignRun kWhole{
     R"(kind = "sequential"
        layers = ["Conv2d(1, 4, kernel_size=3, bias=False)", "BatchNorm2d(4)", "ReLU()",
                  "Conv2d(4, 3, kernel_size=2)", "Flatten()", "Linear(27, 5)"])",
-    "train", std::string("[optimizer]\nkind = 'decoupled_adamw'\nlr = 0.02\nweight_decay = 1e-3\n") + kOfComposer};
+    "train",
+    std::string("[optimizer]\nkind = 'decoupled_adamw'\nlr = 0.02\nweight_decay = 1e-3\n") + kOfComposer};
 const ForeignRun kSharded{
     "sharded", "sharded",
     R"(kind = "sequential"
