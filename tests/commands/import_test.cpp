@@ -56,21 +56,22 @@ constexpr const char* kOfComposer =
     "[compat]\ncomposer = true\n";
 const ForeignRun kWhole{
     "whole", "whole.pt",
-    R"(kind = "sequential"
+    R"x(kind = "sequential"
        layers = ["Conv2d(1, 4, kernel_size=3, bias=False)", "BatchNorm2d(4)", "ReLU()",
-                 "Conv2d(4, 3, kernel_size=2)", "Flatten()", "Linear(27, 5)"])",
+                 "Conv2d(4, 3, kernel_size=2)", "Flatten()", "Linear(27, 5)"])x",
     "train",
     std::string("[optimizer]\nkind = 'decoupled_adamw'\nlr = 0.02\nweight_decay = 1e-3\n") + kOfComposer};
-const ForeignRun kSharded{
-    "sharded", "sharded",
-    R"(kind = "sequential"
-       layers = ["Flatten()", "Linear(36, 8)", "LayerNorm(8)", "GELU()", "Linear(8, 5)"])",
-    "train", std::string("[optimizer]\nkind = 'adam'\nlr = 0.02\n") + kOfComposer};
-const ForeignRun kLightning{
-    "lightning", "lightning.ckpt",
-    R"(kind = "sequential"
-       layers = ["Flatten()", "Linear(36, 8)", "BatchNorm1d(8)", "GELU()", "Linear(8, 5)"])",
-    "images", "[optimizer]\nkind = 'adamw'\nlr = 0.02\nweight_decay = 0.1\n", "other_checkpoints/"};
+const ForeignRun kSharded{"sharded", "sharded",
+                          R"x(kind = "sequential"
+       layers = ["Flatten()", "Linear(36, 8)", "LayerNorm(8)", "GELU()", "Linear(8, 5)"])x",
+                          "train", std::string("[optimizer]\nkind = 'adam'\nlr = 0.02\n") + kOfComposer};
+const ForeignRun kLightning{"lightning",
+                            "lightning.ckpt",
+                            R"x(kind = "sequential"
+       layers = ["Flatten()", "Linear(36, 8)", "BatchNorm1d(8)", "GELU()", "Linear(8, 5)"])x",
+                            "images",
+                            "[optimizer]\nkind = 'adamw'\nlr = 0.02\nweight_decay = 0.1\n",
+                            "other_checkpoints/"};
 const ForeignRun kTrainer{"trainer",
                           "checkpoint-10",
                           "kind = 'hf'\npath = '" + golden_file("other_checkpoints/checkpoint-10") + "'",
@@ -152,7 +153,7 @@ TEST_F(ImportedFile, OfAnotherModelIsAnErrorOfCheck) {
 
 TEST_F(ImportedFile, OfAnUnknownLayoutNamesWhatWasLookedFor) {
   EXPECT_THAT(
-      message_of<UserError>([&] { import_text(recipe_of(recipe_text_of(kWhole)), {.path = composers("")}); }),
+      message_of<UserError>([&] { import_text(recipe_of(kWhole.recipe()), {.path = golden_file("")}); }),
       HasSubstr(".metadata"));
 }
 
