@@ -93,7 +93,7 @@ TEST_F(RunTableTest, AMetricWithANameOfItsOwnHasTheDirectionOfItsKind) {
         << "{\"step\": 10, \"epoch\": 1, \"metrics/eval/price\": " << first << "}\n"
         << "{\"step\": 20, \"epoch\": 2, \"metrics/eval/price\": " << last << "}\n";
   }
-  const auto sorted = names({.sort = "price", .where = {"price>0"}});
+  const auto sorted = names({.where = {"price>0"}, .sort = "price"});
   EXPECT_THAT(sorted, ElementsAre("f", "e"));
   const RunTable table(runs_below(runs_), {.sort = "price"});
   EXPECT_EQ(table.runs()[0].metrics.evaluated.back().best, 0.3);
