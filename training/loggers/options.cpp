@@ -29,7 +29,7 @@ std::vector<Bound<Options>> file_options() {
           flushes<Options>(), on_rank_zero<Options>()};
 }
 
-Key left_out(const char* name, const std::string& why) {
+Key not_carried(const char* name, const std::string& why) {
   return Key{name, KeyType::kAny, "none", ""}.not_carried_over(why);
 }
 
@@ -97,12 +97,12 @@ Kind<WandbLoggerOptions> WandbLoggerOptions::kind() {
        option("notes", &Options::notes, "a text about the run"),
        option("log_dir", &Options::log_dir,
               "the folder in the run's folder; `wandb sync RUN/wandb/offline-run-*` sends the run"),
-       left_out("log_artifacts", "`wandb artifact put RUN/checkpoints` sends checkpoints"),
-       left_out("rank_zero_only", "rank 0 alone writes the run"),
-       left_out("mode", "the run is written offline, and `wandb sync` sends the run"),
-       left_out("id", "a run gets an id of its own, which a resumed run keeps"),
-       left_out("resume", "a resumed run always continues its run of W&B"),
-       left_out("init_kwargs", "settings of wandb.init are keys of this section")}};
+       not_carried("log_artifacts", "`wandb artifact put RUN/checkpoints` sends checkpoints"),
+       not_carried("rank_zero_only", "rank 0 alone writes the run"),
+       not_carried("mode", "the run is written offline, and `wandb sync` sends the run"),
+       not_carried("id", "a run gets an id of its own, which a resumed run keeps"),
+       not_carried("resume", "a resumed run always continues its run of W&B"),
+       not_carried("init_kwargs", "settings of wandb.init are keys of this section")}};
 }
 
 Kind<MlflowLoggerOptions> MlflowLoggerOptions::kind() {
@@ -123,11 +123,11 @@ Kind<MlflowLoggerOptions> MlflowLoggerOptions::kind() {
        option("logging_buffer_seconds", &Options::logging_buffer_seconds,
               "seconds between writes or requests; a checkpoint writes all")
            .at_least(0),
-       left_out("log_system_metrics", "[[callbacks]] kind = \"system_metrics_monitor\" logs the machine"),
-       left_out("rank_zero_only", "rank 0 alone writes the run"),
-       left_out("synchronous", "no step waits for a server"),
-       left_out("resume", "a resumed run always continues its run of MLflow"),
-       left_out("model_registry_prefix", no_registry), left_out("model_registry_uri", no_registry)}};
+       not_carried("log_system_metrics", "[[callbacks]] kind = \"system_metrics_monitor\" logs the machine"),
+       not_carried("rank_zero_only", "rank 0 alone writes the run"),
+       not_carried("synchronous", "no step waits for a server"),
+       not_carried("resume", "a resumed run always continues its run of MLflow"),
+       not_carried("model_registry_prefix", no_registry), not_carried("model_registry_uri", no_registry)}};
 }
 
 std::string MlflowLoggerOptions::folder() const {

@@ -183,7 +183,7 @@ TEST_F(MlflowTest, FilesHaveTheStoresLayout) {
   EXPECT_EQ(metric("system/cpu_percentage"), "5 0\n");
   EXPECT_EQ(read_text(folder + "/params/optimizer.lr"), "0.1");
   EXPECT_EQ(read_text(folder + "/params/train.ema"), "true");
-  EXPECT_EQ(read_text(folder + "/params/___x"), "sgd");
+  EXPECT_EQ(read_text(folder + "/params/_./x"), "sgd");
   EXPECT_EQ(read_text(folder + "/tags/team"), "vision");
   EXPECT_EQ(read_text(folder + "/artifacts/texts/note-000000.txt"), "hello");
   EXPECT_EQ(read_text(folder + "/artifacts/tables/generations-000012.json"),

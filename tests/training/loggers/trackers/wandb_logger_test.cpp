@@ -155,7 +155,7 @@ TEST_F(WandbLoggerTest, ImagesWithMasksAndPagesAreFilesOfTheRun) {
                     HasSubstr("\"media/images/Images/Train_2_1.png\""),
                     HasSubstr("\"path\": \"media/images/mask/Images/Train/prediction_2_0.mask.png\"")));
   EXPECT_THAT(read_text(folder() + "/files/media/images/Images/Train_2_1.png"), HasSubstr("PNG"));
-  EXPECT_THAT(read_text(folder() + "/files/media/html/______out_2.html"),
+  EXPECT_THAT(read_text(folder() + "/files/media/html/_./_./out_2.html"),
               AllOf(HasSubstr("<th>&lt;in></th>"), HasSubstr("<td>a&amp;b</td>")));
   EXPECT_THAT(read_text(path()), HasSubstr("Images/Train_wandb_delimeter_prediction"));
 }
@@ -169,7 +169,10 @@ TEST_F(WandbLoggerTest, FiguresOfTheMachineHaveThePackagesNames) {
   EXPECT_THAT(read_text(path()), AllOf(HasSubstr("\x03"
                                                  "cpu\x82\x01\x04"
                                                  "12.5"),
-                                       HasSubstr("proc.memory.availableMB")));
+                                       HasSubstr("proc.memory.availableMB"),
+                                       testing::Not(HasSubstr("\x03"
+                                                              "cpu\x82\x01\x04"
+                                                              "99.5"))));
 }
 
 }  // namespace
