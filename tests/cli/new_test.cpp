@@ -48,7 +48,8 @@ TEST_F(NewFolder, FilesHaveTheNameInAllPlaces) {
   EXPECT_THAT(written("plugin noise"), HasSubstr("cd noise\n  cmake -B build && cmake --build build\n"));
   EXPECT_THAT(written("program mine"), HasSubstr("mpirun -np 2 build/mine recipe.toml\n"));
   for (const std::string name : {"noise", "mine"}) {
-    for (const std::string file : {"CMakeLists.txt", name + ".cpp", std::string("recipe.toml")}) {
+    for (const std::string file :
+         {std::string("CMakeLists.txt"), name + ".cpp", std::string("recipe.toml")}) {
       const std::string text = read_text(name + '/' + file);
       EXPECT_THAT(text, HasSubstr(name)) << file;
       for (const char* field : {"{name}", "{hints}", "four_ranks"}) EXPECT_THAT(text, Not(HasSubstr(field)));

@@ -22,7 +22,7 @@ namespace {
 using Weights = std::map<std::string, at::Tensor>;
 
 constexpr int64_t kLoopSteps = 4;
-constexpr int64_t kGlobalBatch = 18;  // the third batch of an epoch has 2 samples, so two of four ranks have none
+constexpr int64_t kGlobalBatch = 18;  // the third batch has 2 samples, so two of four ranks have none
 
 constexpr const char* kLoopRecipe = R"toml(
 seed = 17
