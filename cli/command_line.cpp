@@ -36,7 +36,7 @@ std::string other_name(const std::string& name) {
       {"tail", "logs"},       {"log", "logs"},       {"follow", "logs"},       {"fit", "train"},
       {"continue", "resume"}, {"restart", "resume"}, {"evaluate", "eval"},     {"test", "eval"},
       {"validate", "eval"},   {"infer", "predict"},  {"inference", "predict"}, {"sample", "generate"},
-      {"kill", "stop"},       {"runs", "ls"},        {"list-runs", "ls"},     {"tune", "sweep"},
+      {"kill", "stop"},       {"runs", "ls"},        {"list-runs", "ls"},      {"tune", "sweep"},
       {"search", "sweep"},    {"finetune", "train"}, {"tensorboard", "report"}};
   for (const auto& [theirs, ours] : kNames)
     if (name == theirs) return ours;
@@ -60,11 +60,11 @@ void add_commands(CLI::App& app, Action& action) {
                        "Print the versions of tutti and of what it runs on, and exit");
   app.require_subcommand(0, 1);
   for (const auto add :
-       {add_init,       add_convert,  add_train,      add_resume,   add_eval,     add_predict,
-        add_check,      add_inspect,  add_export,     add_generate, add_tokenize, add_replay,
-        add_diff,       add_timeline, add_report,     add_simulate, add_sweep,    add_lr_find,
-        add_batch_find, add_status,   add_logs,       add_ls,       add_compare,  add_stop,
-        add_list,       add_explain,  add_completion, add_man,      add_help}) {
+       {add_init,    add_convert,    add_train,    add_resume,     add_eval,     add_predict,
+        add_check,   add_inspect,    add_export,   add_import,     add_generate, add_tokenize,
+        add_replay,  add_diff,       add_timeline, add_report,     add_simulate, add_sweep,
+        add_lr_find, add_batch_find, add_status,   add_logs,       add_ls,       add_compare,
+        add_stop,    add_list,       add_explain,  add_completion, add_man,      add_help}) {
     add(app, action);
   }
   add_examples(app);

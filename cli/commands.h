@@ -25,6 +25,7 @@ void add_timeline(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_inspect(CLI::App& app, Action& action);
 void add_export(CLI::App& app, Action& action);
+void add_import(CLI::App& app, Action& action);
 void add_generate(CLI::App& app, Action& action);
 void add_tokenize(CLI::App& app, Action& action);
 void add_simulate(CLI::App& app, Action& action);

@@ -125,6 +125,29 @@ void add_train(CLI::App& app, Action& action) {
   });
 }
 
+void add_import(CLI::App& app, Action& action) {
+  auto options = std::make_shared<ImportOptions>();
+  auto* command = app.add_subcommand("import", "Write another program's checkpoint as one of tutti's");
+  command
+      ->add_option("CKPT", options->path,
+                   "of Composer, Lightning, transformers or PyTorch: a file, or a sharded one's folder")
+      ->required();
+  command->add_option("--recipe", options->recipe.path, "of the run that is to continue it")
+      ->type_name("FILE")
+      ->required();
+  add_set_option(*command, options->recipe);
+  command
+      ->add_option("--out", options->out,
+                   "the checkpoint's folder to write (default: among the checkpoints of the recipe's run)")
+      ->type_name("DIR");
+  command->callback([&action, options] {
+    action = [options] {
+      require_valid(options->recipe);
+      return run_in_library(*options);
+    };
+  });
+}
+
 void add_resume(CLI::App& app, Action& action) {
   auto options = std::make_shared<TrainOptions>();
   auto run = std::make_shared<std::string>();

@@ -135,12 +135,25 @@ void add_export(CLI::App& app, Action& action) {
                                   "model.safetensors")
                      ->type_name("DIR")
                      ->excludes(file);
+  auto* torch =
+      command
+          ->add_option("--to-torch", options->to_torch, "a .pt file to write, for torch.load: a state dict")
+          ->type_name("FILE")
+          ->excludes(file)
+          ->excludes(folder);
+  command
+      ->add_option("--layout", options->layout,
+                   "of --to-torch: composer for a file of Composer's load_path (default: plain)")
+      ->type_name("VALUE")
+      ->check(CLI::IsMember({"plain", "composer"}))
+      ->needs(torch);
   command
       ->add_option("--to-peft", options->to_peft,
                    "a folder to write for PEFT: the adapters of LoRA alone; the others merge them")
       ->type_name("DIR")
       ->excludes(file)
-      ->excludes(folder);
+      ->excludes(folder)
+      ->excludes(torch);
   command->add_flag("--trained", options->trained,
                     "the weights that are trained, not the average that EMA keeps of them");
   command->callback([&action, options, checkpoint] {

@@ -18,6 +18,7 @@
 #include "data/balance/class_counts.h"
 #include "data/readers/class_names.h"
 #include "data/split/open_split.h"
+#include "io/foreign/foreign_checkpoint.h"
 #include "io/formats/run_metrics.h"
 #include "io/run_paths.h"
 #include "job/evaluation_data.h"
@@ -137,6 +138,11 @@ void blame(const Setting& key, const std::function<void()>& work) try {
   key.fail(run_error(error));
 }
 
+Checkpoint checkpoint_to_load(const Disk& disk, const std::string& path) {
+  return is_foreign_checkpoint(disk, path) ? foreign_checkpoint(disk, path)
+                                           : find_checkpoint(disk, path, {warn_ignored});
+}
+
 StartingPoint start_of(const Job& job) {
   const PosixDisk disk;
   StartingPoint own{.checkpoint = {}, .key = job.from.autoresume, .options = {}};
@@ -147,8 +153,7 @@ StartingPoint start_of(const Job& job) {
     });
   if (!own.checkpoint.folder.empty() || job.from.load_path.is_none()) return own;
   StartingPoint other{.checkpoint = {}, .key = job.from.load_path, .options = job.from.options};
-  blame(other.key,
-        [&] { other.checkpoint = find_checkpoint(disk, job.from.load_path.text(), {warn_ignored}); });
+  blame(other.key, [&] { other.checkpoint = checkpoint_to_load(disk, job.from.load_path.text()); });
   return other;
 }
 

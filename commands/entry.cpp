@@ -67,6 +67,7 @@ int run(const InspectOptions& options) {
 }
 
 int run(const ExportOptions& options) { return print(export_text(options)); }
+int run(const ImportOptions& options) { return print(import_text(resolved(options.recipe), options)); }
 
 int run(const ContinueOptions& options) { return print(generate_text(options)); }
 int run(const SampleImagesOptions& options) { return print(sample_images(options)); }

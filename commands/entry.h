@@ -7,6 +7,7 @@
 #include "commands/check.h"
 #include "commands/export.h"
 #include "commands/generate.h"
+#include "commands/import.h"
 #include "commands/inspect.h"
 #include "commands/lr_find.h"
 #include "commands/predict.h"
@@ -34,8 +35,8 @@ struct Refusal {
 // A command and its options.
 using CommandOptions =
     std::variant<TrainOptions, EvalOptions, PredictOptions, CheckOptions, CostOptions, InspectOptions,
-                 ExportOptions, ContinueOptions, SampleImagesOptions, TokenizeOptions, LrFindOptions,
-                 BatchFindOptions, ReplayOptions, SimulateOptions, Refusal>;
+                 ExportOptions, ImportOptions, ContinueOptions, SampleImagesOptions, TokenizeOptions,
+                 LrFindOptions, BatchFindOptions, ReplayOptions, SimulateOptions, Refusal>;
 
 }  // namespace tutti
 

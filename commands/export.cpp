@@ -1,5 +1,6 @@
 #include "commands/export.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <span>
 
@@ -7,6 +8,7 @@
 #include "commands/loaded_model.h"
 #include "data/tokenizers/tokenizer_files.h"
 #include "io/checkpoint/run_state.h"
+#include "io/weights/torch_writer.h"
 #include "models/exported/part.h"
 #include "models/hub/adapter.h"
 #include "models/hub/config.h"
@@ -53,7 +55,8 @@ void write_folder(Disk& disk, const Setting& key, const Checkpoint& checkpoint,
   disk.make_folders(key.text());
   folder.write_configs(disk, key.text());
   copy_tokenizer(disk, weights.state(), checkpoint.folder, key.text());
-  weights.write(disk, key.text() + '/' + folder.weights);
+  write_safetensors_set(disk, key.text() + '/' + folder.weights, weights.entries(), kMostShardBytes,
+                        [&](const std::string& name) { return weights.merged(name); });
 }
 
 // A module of Python's wants its tied weights under all their names, which its program has.
@@ -65,25 +68,53 @@ void repeat_tied(const Checkpoint& checkpoint, ExportedWeights& weights) {
   for (const auto& [other, own] : exported::join_tied(program, archive)) weights.repeat(own, other);
 }
 
-void write_file(Disk& disk, const Setting& key, const ExportedWeights& weights) {
-  if (!key.text().ends_with(".safetensors"))
-    key.fail(
-        "expected the name of a .safetensors file; docs/hand_over.md makes a .pt, ONNX or TorchScript of it");
+void prepare_file(Disk& disk, const Setting& key, std::initializer_list<const char*> endings) {
+  if (std::ranges::none_of(endings, [&](const char* end) { return key.text().ends_with(end); }))
+    key.fail(std::string("expected the name of a ") + *endings.begin() +
+             " file; docs/hand_over.md makes ONNX or TorchScript of it");
   if (!disk.replaceable(key.text())) key.fail("it is not a regular file");
   if (const auto folder = std::filesystem::path(key.text()).parent_path(); !folder.empty())
     disk.make_folders(folder);
-  weights.write(disk, key.text());
+}
+
+void write_safetensors_file(Disk& disk, const Setting& key, const ExportedWeights& weights) {
+  prepare_file(disk, key, {".safetensors"});
+  write_safetensors_set(disk, key.text(), weights.entries(), UINT64_MAX,
+                        [&](const std::string& name) { return weights.merged(name); });
+}
+
+// Composer's models have the network as `module`, those of transformers as `model`.
+std::string prefix_of_composer(const ExportedWeights& weights, const Checkpoint& checkpoint) try {
+  hub_folder(model_section(weights.state(), checkpoint.folder), hub_width(weights.shapes()));
+  return "model.";
+} catch (const UserError&) {
+  return "module.";
+}
+
+void write_torch(Disk& disk, const Setting& key, const std::string& layout, const ExportedWeights& weights,
+                 const Checkpoint& checkpoint) {
+  prepare_file(disk, key, {".pt", ".pth", ".bin"});
+  const bool is_composers = layout == "composer";
+  const std::string prefix = is_composers ? prefix_of_composer(weights, checkpoint) : "";
+  TensorSource::Entries entries;
+  for (const auto& [name, entry] : weights.entries()) entries[prefix + name] = entry;
+  write_torch_file(disk, key.text(), entries,
+                   is_composers ? std::vector<std::string>{"state", "model"} : std::vector<std::string>(),
+                   [&](const std::string& name) { return weights.merged(name.substr(prefix.size())); });
 }
 
 }  // namespace
 
 std::string export_text(const ExportOptions& options) try {
-  const int given = !options.to.empty() + !options.to_hf.empty() + !options.to_peft.empty();
-  if (given != 1) throw UserError("export needs one of --to FILE.safetensors, --to-hf DIR and --to-peft DIR");
+  const int given =
+      !options.to.empty() + !options.to_hf.empty() + !options.to_torch.empty() + !options.to_peft.empty();
+  if (given != 1)
+    throw UserError(
+        "export needs one of --to FILE.safetensors, --to-hf DIR, --to-torch FILE.pt and --to-peft DIR");
   PosixDisk disk;
   const Checkpoint checkpoint = find_checkpoint(disk, options.path, {warn_ignored});
   ExportedWeights weights(disk, checkpoint, options.trained);
-  const std::string to = options.to + options.to_hf + options.to_peft;
+  const std::string to = options.to + options.to_hf + options.to_torch + options.to_peft;
   std::size_t count = weights.size();
   if (!options.to_peft.empty()) {
     count = weights.write_adapter(disk, options.to_peft);
@@ -92,7 +123,10 @@ std::string export_text(const ExportOptions& options) try {
   } else {
     repeat_tied(checkpoint, weights);
     count = weights.size();
-    write_file(disk, key_of("--to", to), weights);
+    if (options.to_torch.empty())
+      write_safetensors_file(disk, key_of("--to", to), weights);
+    else
+      write_torch(disk, key_of("--to-torch", to), options.layout, weights, checkpoint);
   }
   return "written to " + to + ": " + std::to_string(count) + " tensors of " + checkpoint.folder +
          (weights.is_averaged() ? ", averaged by EMA" : "") + '\n';

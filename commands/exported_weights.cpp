@@ -10,8 +10,8 @@
 #include "algorithms/loop/ema.h"
 #include "algorithms/surgery/lora.h"
 #include "io/checkpoint/saved_state.h"
-#include "io/formats/safetensors.h"
 #include "io/json/json_setting.h"
+#include "io/weights/torch_writer.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 
@@ -86,7 +86,8 @@ at::Tensor ExportedWeights::read(const std::string& source) const {
   return whole;
 }
 
-at::Tensor ExportedWeights::merged(const std::string& name, const at::Tensor& weight) const {
+at::Tensor ExportedWeights::merged(const std::string& name) const {
+  const at::Tensor weight = read(sources_.at(name));
   const auto adapter = adapters_.find(name);
   if (adapter == adapters_.end()) return weight;
   const at::Tensor a = read(adapter->second.a).to(at::kFloat), b = read(adapter->second.b).to(at::kFloat);
@@ -94,20 +95,11 @@ at::Tensor ExportedWeights::merged(const std::string& name, const at::Tensor& we
   return (weight.to(at::kFloat) + (fan_in_fan_out_ ? change.t() : change)).to(weight.scalar_type());
 }
 
-void ExportedWeights::write(Disk& disk, const std::string& path, const Sources& sources, bool merges) const {
-  const std::string fresh = path + ".new";
-  Safetensors layout{{}, {{"format", "pt"}}};
-  for (const auto& [name, source] : sources)
-    layout.tensors[name] =
-        at::empty(tensors_.at(source).shape, at::TensorOptions(at::kMeta).dtype(tensors_.at(source).dtype));
-  SafetensorsFile file(disk, fresh, layout);
-  for (const auto& [name, source] : sources)
-    file.put(name, merges ? merged(name, read(source)) : read(source));
-  file.finish();
-  disk.rename(fresh, path);
+TensorSource::Entries ExportedWeights::entries_of(const Sources& sources) const {
+  TensorSource::Entries entries;
+  for (const auto& [name, source] : sources) entries[name] = tensors_.at(source);
+  return entries;
 }
-
-void ExportedWeights::write(Disk& disk, const std::string& path) const { write(disk, path, sources_, true); }
 
 std::size_t ExportedWeights::write_adapter(Disk& disk, const std::string& folder) const {
   if (!lora_) throw UserError({folder}, "the run has no LoRA, whose adapters PEFT reads");
@@ -122,7 +114,8 @@ std::size_t ExportedWeights::write_adapter(Disk& disk, const std::string& folder
   disk.make_folders(folder);
   write_json_object(disk, folder + '/' + kAdapterConfig,
                     adapter_config(lora_table_, model_section(), shapes, saved));
-  write(disk, folder + '/' + kAdapterWeights, adapters, false);
+  write_safetensors_set(disk, folder + '/' + kAdapterWeights, entries_of(adapters), UINT64_MAX,
+                        [&](const std::string& name) { return read(adapters.at(name)); });
   return adapters.size();
 }
 

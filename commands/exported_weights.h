@@ -29,8 +29,11 @@ class ExportedWeights {
 
   // Writes a weight under another name too.
   void repeat(const std::string& name, const std::string& other);
-  // Needs memory for one tensor, and for adapters of one layer. Throws OperatingError.
-  void write(Disk& disk, const std::string& path) const;
+  // By the exported names.
+  TensorSource::Entries entries() const { return entries_of(sources_); }
+  // A weight, with its adapter merged. Needs memory for the tensor, and for adapters of one layer. Throws
+  // OperatingError.
+  at::Tensor merged(const std::string& name) const;
 
   // Writes PEFT's folder (models/hub/adapter.h): adapters, and other layers that LoRA trains as a whole.
   // Returns the number of tensors. Throws UserError without LoRA.
@@ -52,8 +55,7 @@ class ExportedWeights {
   NamedShapes model_shapes() const;  // with adapters, by the model's names
   const TensorSource::Entry& entry(const std::string& name) const { return tensors_.at(sources_.at(name)); }
   at::Tensor read(const std::string& source) const;
-  at::Tensor merged(const std::string& name, const at::Tensor& weight) const;
-  void write(Disk& disk, const std::string& path, const Sources& sources, bool merges) const;
+  TensorSource::Entries entries_of(const Sources& sources) const;
 
   const RunState state_;
   const CheckpointTensors tensors_;

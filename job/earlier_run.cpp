@@ -8,6 +8,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
 #include "io/checkpoint/saved_state.h"
+#include "io/foreign/foreign_checkpoint.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 
@@ -35,7 +36,9 @@ std::optional<RunState> own_state(const Job& job) {
 
 std::optional<RunState> loaded_state(const Job& job) {
   if (job.from.load_path.is_none() || job.from.options.weights_only) return std::nullopt;
-  return first_state(checkpoints_at(PosixDisk(), job.from.load_path.text()));
+  const PosixDisk disk;
+  const std::string& path = job.from.load_path.text();
+  return is_foreign_checkpoint(disk, path) ? std::nullopt : first_state(checkpoints_at(disk, path));
 }
 
 // Calls visit(the setting) for each teacher or reference of a resolved recipe that is a path.

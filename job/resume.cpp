@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/saved_state.h"
+#include "job/foreign/imported_tensors.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 
@@ -72,34 +74,73 @@ void require_same_model(const Setting& theirs, const Setting& mine, const std::s
   }
 }
 
+// What another program's checkpoint does not say of its run: as of this job.
+RunState completed(RunState state, const Job& job) {
+  state.run_name = job.settings.run_name;
+  state.seed = job.seed;
+  state.world = job.world;
+  if (state.global_batch == 0) state.global_batch = job.global_batch;
+  state.data_digest = job.data_digest;
+  state.fitted = job.fitted;
+  state.recipe = job.recipe_text;
+  Timestamp& time = state.time;
+  if (time.batch_in_epoch < 0) {
+    const int64_t batches = std::max<int64_t>(1, job.train_sampler(0).batches());
+    time.epoch = time.epoch_in_iteration = time.batch / batches;
+    time.batch_in_epoch = time.batch % batches;
+  }
+  if (time.sample == 0) {
+    time.sample = time.batch * job.global_batch;
+    time.sample_in_epoch = time.batch_in_epoch * job.global_batch;
+  }
+  return state;
+}
+
 class Resumption {
  public:
-  Resumption(Trainee& trainee, const Disk& disk, const Checkpoint& checkpoint, const LoadOptions& load,
-             const Warn& warn)
-      : trainee_(trainee), checkpoint_(checkpoint), tensors_(disk, checkpoint), load_(load), warn_(warn) {}
+  Resumption(Trainee& trainee, const Disk& disk, const Checkpoint& checkpoint, const Job& job,
+             const LoadOptions& load, const Warn& warn)
+      : trainee_(trainee),
+        checkpoint_(checkpoint),
+        job_(job),
+        state_(state_of(checkpoint)),
+        imported_(!state_.imported.program.empty()),
+        load_(load),
+        warn_(warn) {
+    if (!imported_) {
+      tensors_ = std::make_unique<CheckpointTensors>(disk, checkpoint);
+      return;
+    }
+    auto tensors =
+        std::make_unique<ImportedTensors>(disk, checkpoint, state_, trainee, job.recipe.at("model"));
+    report_ = tensors->report();
+    tensors_ = std::move(tensors);
+  }
 
   RunState weights() const {
     RunState model_state;
-    model_state.required_algorithms = state_of(checkpoint_).required_algorithms;
+    model_state.required_algorithms = state_.required_algorithms;
     warn_of_unused_patterns(model_state);
-    restore_model(trainee_, tensors_, checkpoint_.folder, restore_filter());
+    restore_model(trainee_, *tensors_, checkpoint_.folder, restore_filter());
     return RunState();
   }
 
-  RunState whole(RunState state, const Job& job) const {
+  RunState whole() const {
+    RunState state = imported_ ? completed(state_, job_) : state_;
     if (state.weights_only)
       throw UserError(
           {checkpoint_.folder},
           "it holds weights alone (save_weights_only); load_weights_only = true starts from them");
     warn_of_unused_patterns(state);
-    require_same_run(state, job);
+    require_same_run(state);
     RestoreFilter restoring = restore_filter();
     const StatePatterns left_out(state.saved_without);
-    restoring.optional = [&left_out](const std::string& name) {
-      return !name.starts_with(kModelPrefix) && left_out.fit(name);
+    restoring.optional = [&left_out, this](const std::string& name) {
+      return !name.starts_with(kModelPrefix) && (imported_ || left_out.fit(name));
     };
-    restore_tensors(trainee_, tensors_, checkpoint_.folder, restoring);
-    if (restores_whole_model()) require_same_model(parse(state), job.recipe, checkpoint_.folder);
+    restore_tensors(trainee_, *tensors_, checkpoint_.folder, restoring);
+    for (const std::string& line : report_) warn(line);
+    if (restores_whole_model()) require_same_model(parse(state), job_.recipe, checkpoint_.folder);
     forget(state, [this](const std::string& name) { return load_.ignores(name); });
     return state;
   }
@@ -123,30 +164,30 @@ class Resumption {
     const auto is_ignored = [this](const auto& algorithm) {
       return algorithm.first.starts_with(kModelPrefix) && load_.ignores(algorithm.first);
     };
-    return load_.strict_model_weights && std::ranges::none_of(tensors_.entries(), is_ignored);
+    return load_.strict_model_weights && std::ranges::none_of(tensors_->entries(), is_ignored);
   }
 
-  void require_same_run(const RunState& state, const Job& job) const {
+  void require_same_run(const RunState& state) const {
     const std::string& folder = checkpoint_.folder;
-    if (state.seed != job.seed && !load_.ignored.fit("rank_zero_seed"))
+    if (state.seed != job_.seed && !load_.ignored.fit("rank_zero_seed"))
       throw UserError({folder}, "it was trained with seed " + std::to_string(state.seed) +
-                                    ", the recipe says " + std::to_string(job.seed));
+                                    ", the recipe says " + std::to_string(job_.seed));
     if (load_.ignored.fit("dataset_state")) return;
-    if (state.global_batch != job.global_batch)
+    if (state.global_batch != job_.global_batch)
       throw UserError({folder}, "it was trained with batches of " + std::to_string(state.global_batch) +
-                                    " samples, the recipe says " + std::to_string(job.global_batch));
-    if (state.data_digest != job.data_digest)
+                                    " samples, the recipe says " + std::to_string(job_.global_batch));
+    if (state.data_digest != job_.data_digest)
       throw UserError({folder},
                       "it was trained on other data than [data.train] names, or with other transforms; "
                       "load_weights_only = true starts anew from its weights");
-    const auto mine = data_lines(job.recipe);
+    const auto mine = data_lines(job_.recipe);
     for (const std::string& line : data_lines(parse(state)))
       if (std::ranges::count(mine, line) == 0) refuse(folder, line);
   }
 
   void warn_of_unused_patterns(const RunState& state) const {
     std::vector<std::string> names = names_in_state();
-    for (const auto& [name, entry] : tensors_.entries()) names.push_back(name);
+    for (const auto& [name, entry] : tensors_->entries()) names.push_back(name);
     for (const auto& [name, text] : state.listeners) names.push_back(name);
     for (const std::string& pattern : load_.ignored.idle(names))
       warn(checkpoint_.folder + ": load_ignore_keys names '" + pattern + "', which fits nothing in it");
@@ -161,7 +202,11 @@ class Resumption {
 
   Trainee& trainee_;
   const Checkpoint& checkpoint_;
-  const CheckpointTensors tensors_;
+  const Job& job_;
+  const RunState state_;
+  const bool imported_;
+  std::unique_ptr<const TensorSource> tensors_;
+  std::vector<std::string> report_;  // on an imported checkpoint
   const LoadOptions& load_;
   const Warn& warn_;
 };
@@ -170,9 +215,8 @@ class Resumption {
 
 RunState resume(Trainee& trainee, const Disk& disk, const Checkpoint& checkpoint, const Job& job,
                 const LoadOptions& load, const Warn& warn) {
-  const Resumption resumption(trainee, disk, checkpoint, load, warn);
-  if (load.weights_only) return resumption.weights();
-  return resumption.whole(state_of(checkpoint), job);
+  const Resumption resumption(trainee, disk, checkpoint, job, load, warn);
+  return load.weights_only ? resumption.weights() : resumption.whole();
 }
 
 void add_listener_tensors(Trainee& trainee, const Engine& engine) {

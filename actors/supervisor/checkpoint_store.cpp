@@ -4,6 +4,7 @@
 
 #include "io/checkpoint/checkpoint_summary.h"
 #include "io/checkpoint/saved_state.h"
+#include "io/foreign/foreign_checkpoint.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -35,6 +36,7 @@ CheckpointStore::CheckpointStore(Disk& disk, Log& log, const Job& job)
     : disk_(disk),
       log_(log),
       folder_(job.checkpoints),
+      imported_(job.run_dir + "/imported"),
       run_name_(job.settings.run_name),
       settings_(job.settings.checkpoint) {}
 
@@ -71,8 +73,11 @@ std::string CheckpointStore::newest_own(const Setting& asked) try {
 }
 
 std::string CheckpointStore::found_at(const Setting& load_path) try {
-  return find_checkpoint(disk_, load_path.text(), search()).folder;
-} catch (const OperatingError& error) {
+  const std::string& path = load_path.text();
+  if (!is_foreign_checkpoint(disk_, path)) return find_checkpoint(disk_, path, search()).folder;
+  write_manifest(disk_, imported_, foreign_checkpoint(disk_, path).manifest);
+  return imported_;
+} catch (const RunError& error) {
   load_path.fail(error);
 }
 

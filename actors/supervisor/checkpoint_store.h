@@ -56,6 +56,7 @@ class CheckpointStore {
   Disk& disk_;
   Log& log_;
   const std::string& folder_;
+  const std::string imported_;  // folder: the manifest of another program's checkpoint
   const std::string& run_name_;
   const CheckpointSettings& settings_;
   std::map<std::string, std::string> rejected_;  // folder -> problem

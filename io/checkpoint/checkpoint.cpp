@@ -25,7 +25,7 @@ bool has_elements(const Shape& extent) {
 }
 
 CheckpointPiece without_tensor(const CheckpointPiece& piece, uint64_t at) {
-  return {piece.name, piece.shape, piece.offset, piece.extent, piece.dtype, {}, at};
+  return {piece.name, piece.shape, piece.offset, piece.extent, piece.dtype, {}, at, piece.strides};
 }
 
 void write_file(Disk& disk, const std::string& path, const std::string& text) {
@@ -143,6 +143,12 @@ void publish_checkpoint(Disk& disk, const std::string& unfinished, const std::st
   disk.sync_folder(parent);
 }
 
+void write_manifest(Disk& disk, const std::string& folder, const CheckpointManifest& manifest) {
+  disk.make_folders(folder);
+  write_file(disk, folder + kManifest, manifest.to_json());
+  disk.sync_folder(folder);
+}
+
 void remove_checkpoint(Disk& disk, const std::string& folder) {
   if (!disk.exists(folder)) return;
   remove_manifest(disk, folder);
@@ -221,8 +227,10 @@ constexpr std::size_t kBodyAt = kBeforeHash.size() + 16 + kBeforeBody.size();
 std::string hash_of(std::string_view body) { return hex(XXH3_64bits(body.data(), body.size())); }
 
 StateJson to_json(const CheckpointPiece& piece) {
-  return {{"name", piece.name},     {"dtype", dtype_name(piece.dtype)}, {"shape", piece.shape},
-          {"offset", piece.offset}, {"extent", piece.extent},           {"at", piece.at}};
+  StateJson json = {{"name", piece.name},     {"dtype", dtype_name(piece.dtype)}, {"shape", piece.shape},
+                    {"offset", piece.offset}, {"extent", piece.extent},           {"at", piece.at}};
+  if (!piece.strides.empty()) json["strides"] = piece.strides;
+  return json;
 }
 
 // Renames the optimizer's tensors of older checkpoints.
@@ -241,6 +249,7 @@ CheckpointPiece piece_from(const StateJson& json) {
   piece.offset = json.at("offset").get<Shape>();
   piece.extent = json.at("extent").get<Shape>();
   piece.at = json.at("at");
+  if (json.contains("strides")) piece.strides = json.at("strides").get<Shape>();
   return piece;
 }
 

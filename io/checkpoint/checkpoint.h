@@ -38,13 +38,14 @@ struct CheckpointPiece {
   at::ScalarType dtype = at::kFloat;
   at::Tensor tensor;  // on the CPU, contiguous, sizes = extent; may be undefined if only the layout is needed
   uint64_t at = 0;    // byte offset of the data in the rank's file; set by write_rank_file
+  Shape strides = {};  // of the data in a file of another program, in numbers; empty: row-major
 };
 
 // A file's entry in the manifest. The entry of checkpoint.h5 has no pieces.
 struct RankFile {
-  std::string file;  // "rank-0.h5"
+  std::string file;  // "rank-0.h5"; of another program: an absolute path
   uint64_t bytes = 0;
-  uint64_t hash = 0;                    // XXH3 of the whole file
+  uint64_t hash = 0;                    // XXH3 of the whole file; 0: not known, for another program's
   std::vector<CheckpointPiece> pieces;  // tensors undefined
 };
 
@@ -64,6 +65,9 @@ RankFile write_rank_file(Disk& disk, const std::string& folder, int rank,
 // Writes folder/checkpoint.h5, which shows the whole tensors of the manifest's files. Throws OperatingError.
 RankFile write_viewer(Disk& disk, const std::string& folder, const CheckpointManifest& manifest,
                       Hdf5Layout* last = nullptr);
+
+// Writes the manifest of a checkpoint without files of its own: another program's. Throws OperatingError.
+void write_manifest(Disk& disk, const std::string& folder, const CheckpointManifest& manifest);
 
 // Publishes the checkpoint in the folder `unfinished`, where every rank's file must be durable. Writes
 // checkpoint.h5 and the manifest, renames the folder to `folder` (replacing an older folder), then moves the
@@ -86,6 +90,8 @@ struct Checkpoint {
   std::string folder;
   CheckpointManifest manifest;
 };
+
+std::string path_of(const Checkpoint& checkpoint, const RankFile& file);
 
 CheckpointManifest read_manifest(const Disk& disk, const std::string& folder);
 // Reads the manifest, and checks that its pieces make up whole tensors. Throws OperatingError with the file

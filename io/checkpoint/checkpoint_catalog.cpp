@@ -50,8 +50,8 @@ std::vector<Bound<Keys>> save_keys() {
 std::vector<Bound<Keys>> load_keys() {
   return {
       option("resume", &Keys::resume,
-             "the checkpoint, folder of checkpoints or run folder to start from; auto: this run's newest, if "
-             "any")
+             "the checkpoint, folder of checkpoints or run folder to start from, or a checkpoint of "
+             "Composer, Lightning, transformers or PyTorch; auto: this run's newest, if any")
           .as(KeyType::kPath)
           .also_named({"load_path"})
           .or_word("auto"),

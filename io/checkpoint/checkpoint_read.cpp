@@ -27,6 +27,7 @@ void check_size(const Disk& disk, const std::string& path, uint64_t expected) {
 
 void verify_file(const Disk& disk, const std::string& path, const RankFile& file) {
   check_size(disk, path, file.bytes);
+  if (file.hash == 0) return;
   std::vector<std::byte> buffer(std::min(kHashedBytes, file.bytes));
   StreamedHash hash;
   for (uint64_t at = 0; at < file.bytes; at += kHashedBytes) {
@@ -98,6 +99,10 @@ Checkpoint first_good(const Disk& disk, const std::vector<std::string>& folders,
 
 }  // namespace
 
+std::string path_of(const Checkpoint& checkpoint, const RankFile& file) {
+  return file.file.starts_with('/') ? file.file : checkpoint.folder + "/" + file.file;
+}
+
 CheckpointManifest read_manifest(const Disk& disk, const std::string& folder) {
   const std::string path = folder + "/manifest.json";
   if (!disk.exists(path)) throw OperatingError({path}, "missing: the checkpoint was never finished");
@@ -117,7 +122,7 @@ Checkpoint open_checkpoint(const Disk& disk, const std::string& folder) {
 void verify_files(const Disk& disk, const Checkpoint& checkpoint, const Share& part) {
   const auto& files = checkpoint.manifest.files;
   for (std::size_t i = part.index; i < files.size(); i += part.pieces)
-    verify_file(disk, checkpoint.folder + "/" + files[i].file, files[i]);
+    verify_file(disk, path_of(checkpoint, files[i]), files[i]);
 }
 
 std::vector<std::string> checkpoints_to_try(const Disk& disk, const std::string& checkpoints,
@@ -139,17 +144,15 @@ std::string folder_of_checkpoints(const Disk& disk, const std::string& path) {
   return folder && folder->is_text() ? folder->text() : path;
 }
 
-// Other programs' checkpoints: a file, or a folder of Hugging Face's, of which runs take the weights alone.
+// Other programs' checkpoints: a file, or a folder of Hugging Face's or of torch.distributed.checkpoint.
 void refuse_checkpoint_of_others(const Disk& disk, const std::string& path) {
   std::error_code error;
-  const char* with = std::filesystem::is_regular_file(path, error) ? "weights"
-                     : disk.exists(path + "/config.json")          ? "kind = \"hf\" and path"
-                                                                   : nullptr;
-  if (with)
+  if (std::filesystem::is_regular_file(path, error) || disk.exists(path + "/config.json") ||
+      disk.exists(path + "/.metadata"))
     throw OperatingError({path},
-                         "is no checkpoint of tutti; of other programs' checkpoints a new run takes the "
-                         "weights alone, without optimizer and step: [model] " +
-                             std::string(with));
+                         "is no checkpoint of tutti; `tutti import " + path +
+                             " --recipe RECIPE` makes one of another program's, and [checkpoint] load_path "
+                             "takes it as it is");
 }
 
 std::vector<std::string> checkpoints_at(const Disk& disk, const std::string& path) {

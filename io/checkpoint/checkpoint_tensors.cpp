@@ -1,8 +1,10 @@
 #include "io/checkpoint/checkpoint_tensors.h"
 
+#include <ATen/ops/empty.h>
 #include <c10/util/accumulate.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "runtime/error.h"
@@ -18,6 +20,21 @@ bool takes_at_most(uint64_t bytes, const Shape& shape, at::ScalarType dtype) {
   return taken <= bytes || std::ranges::count(shape, 0) > 0;
 }
 
+// True if the numbers of the piece take at most `bytes` from its first number on.
+bool lies_within(uint64_t bytes, const CheckpointPiece& piece) {
+  if (piece.strides.empty() || std::ranges::count(piece.extent, 0) > 0)
+    return takes_at_most(bytes, piece.extent, piece.dtype);
+  if (piece.strides.size() != piece.extent.size()) return false;
+  int64_t last = 0;
+  for (std::size_t d = 0; d < piece.extent.size(); ++d) {
+    int64_t way = 0;
+    if (piece.strides[d] < 0 || __builtin_mul_overflow(piece.extent[d] - 1, piece.strides[d], &way) ||
+        __builtin_add_overflow(last, way, &last) || last == INT64_MAX)
+      return false;
+  }
+  return takes_at_most(bytes, {last + 1}, piece.dtype);
+}
+
 void check_piece(const std::string& path, const RankFile& file, const CheckpointPiece& piece,
                  uint64_t bytes_of_all) {
   bool inside = piece.offset.size() == piece.shape.size() && piece.extent.size() == piece.shape.size();
@@ -25,8 +42,7 @@ void check_piece(const std::string& path, const RankFile& file, const Checkpoint
     inside = piece.offset[i] >= 0 && piece.extent[i] >= 0 && piece.extent[i] <= piece.shape[i] &&
              piece.offset[i] <= piece.shape[i] - piece.extent[i];
   }
-  inside =
-      inside && piece.at <= file.bytes && takes_at_most(file.bytes - piece.at, piece.extent, piece.dtype);
+  inside = inside && piece.at <= file.bytes && lies_within(file.bytes - piece.at, piece);
   if (inside && !takes_at_most(bytes_of_all, piece.shape, piece.dtype))
     throw OperatingError(path + ": " + piece.name + ": its pieces hold less than the whole tensor");
   if (!inside) throw OperatingError(path + ": " + piece.name + " lies outside of its tensor or of the file");
@@ -132,17 +148,35 @@ void CheckpointTensors::read_numbers(const std::string& name, int64_t first, std
   for (const Part& part : parts_.at(name)) read_part(part, first, to);
 }
 
+// The numbers of a part that is not in row-major order in its file.
+at::Tensor CheckpointTensors::packed(const Part& part) const {
+  const CheckpointPiece& piece = *part.piece;
+  int64_t span = 1;
+  for (std::size_t d = 0; d < piece.extent.size(); ++d) span += (piece.extent[d] - 1) * piece.strides[d];
+  const at::Tensor numbers = at::empty({span}, piece.dtype);
+  disk_.read_into(path_of(*part.file), piece.at,
+                  {static_cast<std::byte*>(numbers.mutable_data_ptr()), numbers.nbytes()});
+  return numbers.as_strided(piece.extent, piece.strides).contiguous();
+}
+
 // Reads what the part has of the numbers from `first` on.
 void CheckpointTensors::read_part(const Part& part, int64_t first, std::span<std::byte> to) const {
   const auto item = static_cast<int64_t>(c10::elementSize(part.piece->dtype));
   const int64_t last = first + static_cast<int64_t>(to.size()) / item;
   const Runs runs(*part.piece);
+  at::Tensor in_memory;
   for (int64_t run = 0; run < runs.count(); ++run) {
     const int64_t place = runs.place(run);
     const int64_t begin = std::max(first, place), end = std::min(last, place + runs.length);
     if (begin >= end) continue;
-    disk_.read_into(path_of(*part.file), part.piece->at + (run * runs.length + begin - place) * item,
-                    to.subspan((begin - first) * item, (end - begin) * item));
+    const int64_t offset = (run * runs.length + begin - place) * item;
+    const auto into = to.subspan((begin - first) * item, (end - begin) * item);
+    if (part.piece->strides.empty()) {
+      disk_.read_into(path_of(*part.file), part.piece->at + offset, into);
+      continue;
+    }
+    if (!in_memory.defined()) in_memory = packed(part);
+    std::memcpy(into.data(), static_cast<const std::byte*>(in_memory.const_data_ptr()) + offset, into.size());
   }
 }
 

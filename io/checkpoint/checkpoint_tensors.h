@@ -33,7 +33,8 @@ class CheckpointTensors final : public TensorSource {
 
   void add(const RankFile& file, std::string_view prefix);
   void require_whole() const;
-  std::string path_of(const RankFile& file) const { return checkpoint_.folder + "/" + file.file; }
+  std::string path_of(const RankFile& file) const { return tutti::path_of(checkpoint_, file); }
+  at::Tensor packed(const Part& part) const;
   void read_part(const Part& part, int64_t first, std::span<std::byte> to) const;
 
   const Disk& disk_;

@@ -51,12 +51,14 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PlateauState, multiplier, best, has_best, bad
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BestState, measured, value, best)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TasksState, done, after, until)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RequiredAlgorithm, name, settings)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(ImportedState, program, path, weights, groups, step,
+                                                left_behind)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(RunState, run_name, seed, world, last_step, rest, tasks,
                                                 max_duration, global_batch, data_digest, fitted,
                                                 several_labels, accumulation, grad_scaler, plateau, best,
                                                 lagging_rate, next_lr, listeners, metrics,
                                                 required_algorithms, weights_only, saved_without, recipe,
-                                                names_before_surgery)
+                                                names_before_surgery, imported)
 
 // Adds values that older checkpoints lack, where a default would be wrong.
 static void add_missing(nlohmann::json& state) {
@@ -78,6 +80,7 @@ std::string RunState::to_json() const {
   if (names_before_surgery.empty()) json.erase("names_before_surgery");
   if (fitted.empty()) json.erase("fitted");
   if (!several_labels) json.erase("several_labels");
+  if (imported.program.empty()) json.erase("imported");
   return json.dump(1);
 }
 

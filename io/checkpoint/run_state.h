@@ -92,6 +92,18 @@ struct RequiredAlgorithm {
   friend bool operator==(const RequiredAlgorithm&, const RequiredAlgorithm&) = default;
 };
 
+// What another program's checkpoint says of the names of its tensors.
+struct ImportedState {
+  std::string program;                   // "Composer 0.32.1"; "" = the checkpoint is tutti's
+  std::string path;                      // absolute
+  std::vector<std::string> weights;      // names of parameters and buffers, in the order of the file
+  std::vector<int64_t> groups;           // sizes of the optimizer's groups, if its state is by number
+  int64_t step = 0;                      // updates of parameters without a count of their own
+  std::vector<std::string> left_behind;  // what tutti does not take over, with the reasons
+
+  friend bool operator==(const ImportedState&, const ImportedState&) = default;
+};
+
 // The content of a checkpoint besides tensors: enough to resume with the same bits. Random numbers are a
 // function of the seed and the counters, so no generator is saved.
 struct RunState {
@@ -121,6 +133,7 @@ struct RunState {
   std::string recipe;                                  // resolved, as TOML
   // Of tensors that have another name since surgery: "0.conv.weight" -> "0.weight".
   std::map<std::string, std::string> names_before_surgery;
+  ImportedState imported;
 
   std::string to_json() const;
   static RunState from_json(const std::string& text);  // throws OperatingError

@@ -1,5 +1,6 @@
 #include "io/weights/pickle.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <map>
@@ -69,6 +70,14 @@ class Machine {
     return {static_cast<int64_t>(value)};
   }
 
+  double big_endian_number() {
+    std::string bytes(text(sizeof(double)));
+    std::ranges::reverse(bytes);
+    double value = 0;
+    std::memcpy(&value, bytes.data(), sizeof value);
+    return value;
+  }
+
   bool push(PickledValue value) {
     stack_.push_back(&values_.emplace_back(std::move(value)));
     return true;
@@ -109,13 +118,14 @@ class Machine {
   // Values that are there as they are. False: the opcode is none of these.
   bool push_plain(char opcode) {
     switch (opcode) {
-      case 'N':     // None
-      case '\x88':  // True
+      case 'N':
+        return push({});
+      case '\x88':
+        return push({true});
       case '\x89':
-        return push({});  // False
+        return push({false});
       case 'G':
-        text(8);
-        return push({});  // a float
+        return push({big_endian_number()});
       case 'J':
         return push({int64_t{number<int32_t>()}});
       case 'K':
@@ -255,14 +265,16 @@ class Machine {
       case '\x81':
         return call(pop(2));
       case 'b':
-        return set_attributes(*pop(2).front());
+        return set_attributes(pop(2));
       default:
         return false;
     }
   }
 
   // Such as a state dict's _metadata, or those of a module. libtorch takes a number here for a function.
-  bool set_attributes(PickledValue& object) {
+  bool set_attributes(const std::vector<PickledValue*>& two) {
+    PickledValue& object = *two[0];
+    if (auto* known = std::get_if<PickledObject>(&object.value)) known->attributes = two[1];
     if (std::holds_alternative<PickledGlobal>(object.value) || std::holds_alternative<int64_t>(object.value))
       fail("attributes of what is no object");
     stack_.push_back(&object);

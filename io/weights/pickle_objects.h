@@ -47,10 +47,17 @@ struct PickledTensor {
   Shape strides;  // in numbers
 };
 
-// Monostate: None, a truth value, a float, and all else that no weights need.
+// An object of a Python class, with the arguments of its constructor.
+struct PickledObject {
+  std::string global;
+  std::vector<PickledValue*> arguments;
+  const PickledValue* attributes = nullptr;  // mostly a dict; null: not set
+};
+
+// Monostate: None, and all else that no weights need.
 struct PickledValue {
   std::variant<std::monostate, int64_t, std::string, PickledList, PickledDict, PickledGlobal, PickledStorage,
-               PickledTensor>
+               PickledTensor, PickledObject, bool, double>
       value;
 };
 

@@ -87,6 +87,8 @@ TEST_F(Executable, OtherCommandsHandOverTheirOwn) {
             "export path=somewhere to=a.safetensors to_hf= to_peft= trained=1\n");
   EXPECT_EQ(tutti("export somewhere --to-hf folder").out,
             "export path=somewhere to= to_hf=folder to_peft= trained=0\n");
+  EXPECT_EQ(tutti("import a.pt --out folder --recipe " + recipe()).out,
+            "import path=a.pt recipe=" + recipe() + " out=folder\n");
   EXPECT_EQ(tutti("replay somewhere --attempt 2 --until step=3 --on-cpu").out,
             "replay path=somewhere start=2 until=3 break_at=0 rank=-1 on_cpu=1\n");
   EXPECT_EQ(tutti("simulate " + recipe()).out,

@@ -47,6 +47,11 @@ int echo(const ExportOptions& options) {
   return 0;
 }
 
+int echo(const ImportOptions& options) {
+  print("import path=" + options.path + " recipe=" + options.recipe.path + " out=" + options.out);
+  return 0;
+}
+
 int echo(const ContinueOptions& options) {
   print("generate path=" + options.path + " prompt=" + options.prompt +
         " length=" + std::to_string(options.length) + " top_k=" + std::to_string(options.top_k) +

@@ -280,8 +280,9 @@ TEST_F(ExportTest, WrongNamesAreRefused) {
   EXPECT_THAT(refused({.path = run_, .to = folder_.path("model.pt")}),
               HasSubstr("--to = \"" + folder_.path("model.pt") + "\": expected the name of a .safetensors"));
   EXPECT_THAT(refused({.path = folder_.path("nowhere"), .to = file_}), HasSubstr("there is no such folder"));
-  EXPECT_THAT(refused({.path = run_}),
-              HasSubstr("export needs one of --to FILE.safetensors, --to-hf DIR and --to-peft DIR"));
+  EXPECT_THAT(
+      refused({.path = run_}),
+      HasSubstr("export needs one of --to FILE.safetensors, --to-hf DIR, --to-torch FILE.pt and --to-peft"));
 }
 
 }  // namespace

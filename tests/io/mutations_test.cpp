@@ -13,6 +13,8 @@
 #include "data/readers/token_dataset.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
+#include "io/checkpoint/saved_state.h"
+#include "io/foreign/foreign_checkpoint.h"
 #include "io/formats/event_file.h"
 #include "io/formats/safetensors.h"
 #include "io/hdf5/hdf5.h"
@@ -127,6 +129,19 @@ TEST_F(MutationsTest, OfATorchFile) {
     const std::string error = error_of([&] { read_small_weights(path); });
     EXPECT_TRUE(error.empty() || error.starts_with(path)) << i << ": " << error;
   }
+}
+
+TEST_F(MutationsTest, OfCheckpointsOfComposer) {
+  const std::filesystem::path golden = TUTTI_SOURCE_DIR "/tests/golden/composer_checkpoints";
+  std::filesystem::copy(golden, scratch_.path("theirs"), std::filesystem::copy_options::recursive);
+  const auto read = [&](const std::string& path) {
+    const Checkpoint checkpoint = foreign_checkpoint(disk_, path);
+    state_of(checkpoint);
+    all_of(CheckpointTensors(disk_, checkpoint));
+  };
+  const std::string whole = scratch_.path("theirs/whole.pt"), sharded = scratch_.path("theirs/sharded");
+  read_mutated(whole, [&] { read(whole); });
+  read_mutated(sharded + "/.metadata", [&] { read(sharded); });
 }
 
 TEST_F(MutationsTest, OfAnIndexOfWeights) {

@@ -286,7 +286,7 @@ TEST_F(CheckpointTest, FindingNoneSaysWhatIsMissing) {
               HasSubstr("nowhere: there is no such folder; expected that of a checkpoint or of a run"));
 }
 
-TEST_F(CheckpointTest, CheckpointsOfOtherProgramsAreSaidToBeWeights) {
+TEST_F(CheckpointTest, CheckpointsOfOtherProgramsAreToBeImported) {
   const auto why = [this](const std::string& path) {
     return message_of<OperatingError>(
         [&] { find_checkpoint(disk_, scratch_.path(path), {[](const std::string&) {}}); });
@@ -294,8 +294,8 @@ TEST_F(CheckpointTest, CheckpointsOfOtherProgramsAreSaidToBeWeights) {
   disk_.make_folders(scratch_.path("checkpoint-6"));
   write_text(scratch_.path("checkpoint-6/config.json"), "{}");
   write_text(scratch_.path("last.ckpt"), "PK");
-  EXPECT_THAT(why("checkpoint-6"), HasSubstr("without optimizer and step: [model] kind = \"hf\" and path"));
-  EXPECT_THAT(why("last.ckpt"), HasSubstr("without optimizer and step: [model] weights"));
+  EXPECT_THAT(why("checkpoint-6"), HasSubstr("tutti import " + scratch_.path("checkpoint-6")));
+  EXPECT_THAT(why("last.ckpt"), HasSubstr("load_path takes it as it is"));
 }
 
 TEST_F(CheckpointTest, RemainsOfAKilledWriterAreRemoved) {

@@ -1,0 +1,102 @@
+#include "io/foreign/foreign_content.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace tutti {
+namespace {
+
+// Keys under which programs put a state_dict(), the most frequent first.
+constexpr const char* kModelKeys[] = {"model", "model_state_dict", "state_dict", "module",
+                                      "net",   "model_state"};
+constexpr const char* kOptimizerKeys[] = {"optimizer", "optimizer_state_dict", "optim", "optimizer_state"};
+constexpr const char* kStepKeys[] = {"global_step", "iter_num", "iteration", "step", "num_steps"};
+
+bool has_tensors(const ObjectTree& node) {
+  return node.dict() && std::ranges::any_of(
+                            *node.dict(), [](const auto& entry) { return entry.second.tensor() != nullptr; });
+}
+
+bool is_number(const std::string& text) {
+  return !text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == text.npos;
+}
+
+// What no restored run needs is dropped without a word: settings, counts of a scheduler.
+void leave_behind(ForeignContent& content, const std::string& what) {
+  content.state.imported.left_behind.push_back(what);
+}
+
+void add_state(ForeignContent& content, const std::string& parameter, const ObjectTree& state) {
+  if (!state.dict()) return;
+  for (const auto& [name, value] : *state.dict()) {
+    if (value.tensor())
+      content.moments.push_back({is_number(parameter) ? '#' + parameter : parameter, name, *value.tensor()});
+    else if (name == "step")
+      content.state.imported.step = static_cast<int64_t>(value.number(0));
+  }
+}
+
+// The rate of the next step, which Composer's schedulers have set one step late.
+void add_rate(ForeignContent& content, const ObjectTree& group) {
+  const ObjectTree *lr = group.find("lr"), *initial = group.find("initial_lr");
+  const double rate = lr ? lr->number(-1) : -1, base = initial ? initial->number(0) : 0;
+  if (rate >= 0) content.state.last_step.lr = rate;
+  if (rate >= 0 && base > 0) content.state.lagging_rate = rate / base;
+}
+
+}  // namespace
+
+const ObjectTree* item(const ObjectTree* list, std::size_t index) {
+  if (!list) return nullptr;
+  if (list->list()) return index < list->list()->size() ? &(*list->list())[index] : nullptr;
+  return list->find(std::to_string(index));
+}
+
+void add_weights(ForeignContent& content, const ObjectTree* state_dict) {
+  if (!state_dict || !state_dict->dict()) return;
+  for (const auto& [name, value] : *state_dict->dict()) {
+    if (value.tensor()) {
+      content.weights.emplace_back(name, *value.tensor());
+      content.state.imported.weights.push_back(name);
+    } else {
+      leave_behind(content, "'" + name + "' of the model, which is no tensor");
+    }
+  }
+}
+
+void add_optimizer(ForeignContent& content, const ObjectTree& state_dict) {
+  const ObjectTree* state = state_dict.find("state");
+  if (state && state->dict())
+    for (const auto& [parameter, values] : *state->dict()) add_state(content, parameter, values);
+  const ObjectTree* groups = state_dict.find("param_groups");
+  for (std::size_t i = 0; const ObjectTree* group = item(groups, i); ++i) {
+    if (i == 0) add_rate(content, *group);
+    const ObjectTree* parameters = group->find("params");
+    if (parameters && parameters->list())
+      content.state.imported.groups.push_back(std::ssize(*parameters->list()));
+  }
+}
+
+ForeignContent plain_content(const ObjectTree& saved) {
+  ForeignContent content;
+  content.state.imported.program = "PyTorch";
+  const ObjectTree* model = has_tensors(saved) ? &saved : nullptr;
+  for (const char* key : kModelKeys)
+    if (const ObjectTree* below = saved.find(key); below && !model && has_tensors(*below)) model = below;
+  add_weights(content, model);
+  if (model == &saved) content.state.imported.left_behind.clear();  // step and optimizer are no weights
+  for (const char* key : kOptimizerKeys)
+    if (const ObjectTree* below = saved.find(key); below && below->find("state")) {
+      add_optimizer(content, *below);
+      break;
+    }
+  for (const char* key : kStepKeys)
+    if (const ObjectTree* step = saved.find(key); step && step->integer(-1) >= 0) {
+      content.state.time.batch = step->integer(0);
+      content.state.time.batch_in_epoch = -1;
+      break;
+    }
+  return content;
+}
+
+}  // namespace tutti

@@ -1,0 +1,108 @@
+#include "io/foreign/foreign_checkpoint.h"
+
+#include <ATen/ATen.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "io/checkpoint/checkpoint_tensors.h"
+#include "io/checkpoint/saved_state.h"
+#include "io/weights/torch_writer.h"
+#include "runtime/error.h"
+#include "tests/io/checkpoint/whole_checkpoint.h"
+#include "tests/io/weights/torch_archive.h"
+#include "tests/runtime/scratch.h"
+
+namespace tutti {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+const std::filesystem::path kComposers = TUTTI_SOURCE_DIR "/tests/golden/composer_checkpoints";
+
+class ForeignCheckpointTest : public testing::Test {
+ protected:
+  std::string refused(const std::string& path) {
+    return message_of<UserError>([&] { foreign_checkpoint(disk_, path); });
+  }
+
+  Scratch scratch_;
+  PosixDisk disk_;
+  std::string path_ = scratch_.path("a.pt");
+};
+
+TEST_F(ForeignCheckpointTest, CodeIsNotRun) {
+  const std::string call = Pickled::call(Pickled::global("posix", "system"), Pickled::text("touch ran"));
+  write_torch_archive(path_, Pickled::whole(call));
+  EXPECT_THAT(refused(path_), AllOf(HasSubstr(path_), HasSubstr("'posix.system'")));
+  write_text(scratch_.path(".metadata"), Pickled::whole(call));
+  EXPECT_THAT(refused(scratch_.path("")), AllOf(HasSubstr(".metadata"), HasSubstr("'posix.system'")));
+}
+
+TEST_F(ForeignCheckpointTest, WithoutWeightsNamesWhatWasLookedFor) {
+  write_torch_archive(path_, Pickled::whole(Pickled::dict(Pickled::text("config") + Pickled::number(1))));
+  EXPECT_THAT(refused(path_), AllOf(HasSubstr("looked for"), HasSubstr("model_state_dict")));
+}
+
+TEST_F(ForeignCheckpointTest, OfATruncatedShardNamesTheFile) {
+  std::filesystem::copy(kComposers / "sharded", scratch_.path("sharded"));
+  const std::string shard = scratch_.path("sharded/__1_0.distcp");
+  std::filesystem::resize_file(shard, 20'000);
+  EXPECT_THAT(refused(scratch_.path("sharded")), HasSubstr(shard));
+}
+
+// A shard that was cut after the manifest was made.
+TEST_F(ForeignCheckpointTest, FilesThatChangeLaterAreSeen) {
+  std::filesystem::copy(kComposers / "whole.pt", path_);
+  const Checkpoint checkpoint = foreign_checkpoint(disk_, path_);
+  write_manifest(disk_, scratch_.path("imported"), checkpoint.manifest);
+  const Checkpoint imported = open_checkpoint(disk_, scratch_.path("imported"));
+  verify_files(disk_, imported);
+  std::filesystem::resize_file(path_, 1000);
+  EXPECT_THAT(message_of<OperatingError>([&] { verify_files(disk_, imported); }),
+              AllOf(HasSubstr(path_), HasSubstr("truncated")));
+}
+
+TEST_F(ForeignCheckpointTest, OfComposerHasItsTimeAndRate) {
+  for (const char* name : {"whole.pt", "sharded"}) {
+    const RunState state = state_of(foreign_checkpoint(disk_, kComposers / name));
+    EXPECT_EQ(state.imported.program, "Composer 0.32.1");
+    EXPECT_EQ(state.time.batch, 10);
+    EXPECT_EQ(state.time.epoch, 1);
+    EXPECT_EQ(state.time.batch_in_epoch, 3);
+    EXPECT_EQ(state.time.sample, 80);
+    EXPECT_GT(state.time.total_wct, 0);
+    EXPECT_EQ(state.global_batch, 8);
+    EXPECT_NEAR(state.lagging_rate, 0.01793353340291235 / 0.02, 1e-12);
+  }
+}
+
+TEST_F(ForeignCheckpointTest, ReadsWhatIsWrittenForTorch) {
+  const std::map<std::string, at::Tensor> tensors{{"a.weight", at::arange(6, at::kFloat).reshape({2, 3})},
+                                                  {"b", at::tensor(int64_t{7})},
+                                                  {"c", at::empty({0, 4}, at::kBFloat16)}};
+  const MemoryTensors source(tensors);
+  write_torch_file(disk_, path_, source.entries(), {"state", "model"},
+                   [&](const std::string& name) { return tensors.at(name); });
+  EXPECT_FALSE(disk_.exists(path_ + ".new"));
+  const CheckpointTensors read(disk_, foreign_checkpoint(disk_, path_), kModelPrefix);
+  for (const auto& [name, tensor] : tensors) EXPECT_TRUE(read_all(read, name).equal(tensor)) << name;
+  EXPECT_EQ(read.entries().size(), tensors.size());
+}
+
+TEST_F(ForeignCheckpointTest, SafetensorsAreSharedOutWithAnIndex) {
+  const std::map<std::string, at::Tensor> tensors{
+      {"a", at::rand({4})}, {"b", at::rand({4})}, {"c", at::rand({40})}};
+  const std::string path = scratch_.path("model.safetensors");
+  EXPECT_EQ(write_safetensors_set(disk_, path, MemoryTensors(tensors).entries(), 32,
+                                  [&](const std::string& name) { return tensors.at(name); }),
+            2u);
+  EXPECT_TRUE(disk_.exists(scratch_.path("model-00002-of-00002.safetensors")));
+  const auto read = read_weights(scratch_.path(""));
+  for (const auto& [name, tensor] : tensors) EXPECT_TRUE(read.at(name).equal(tensor)) << name;
+}
+
+}  // namespace
+}  // namespace tutti
