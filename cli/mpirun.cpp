@@ -83,17 +83,19 @@ bool may_have_several_hosts(const std::vector<std::string>& words) {
 
 std::string own_program() { return fs::read_symlink("/proc/self/exe").string(); }
 
-std::vector<std::string> mpirun_command(const std::vector<std::string>& words) {
+std::vector<std::string> mpirun_command(const std::vector<std::string>& options,
+                                        const std::vector<std::string>& program) {
   set_default("OMPI_ALLOW_RUN_AS_ROOT", "1");
   set_default("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
   set_default("OMPI_MCA_mpi_yield_when_idle", "1");  // a waiting rank leaves its core to others
-  if (!may_have_several_hosts(words)) {
+  if (!may_have_several_hosts(options)) {
     set_default("OMPI_MCA_pml", "ob1");
     set_default("OMPI_MCA_btl", "self,vader");  // shared memory; Open MPI 5 knows the name, too
     set_default("OMPI_MCA_oob_tcp_if_include", "lo");
   }
   std::vector<std::string> command = {mpirun(), "--oversubscribe", "--bind-to", "none"};
-  command.insert(command.end(), words.begin(), words.end());
+  command.insert(command.end(), options.begin(), options.end());
+  command.insert(command.end(), program.begin(), program.end());
   return command;
 }
 

@@ -40,33 +40,35 @@ UserError lack_of_command(const CommandWords& words, const CommandWords& names) 
     return UserError("run: there is no command " + word + "; did you mean " + near + "?");
   }
   return UserError(
-      "run: expected a command after mpirun's options, as in `tutti run -np 2 train recipe.toml`, or -- and "
-      "a "
-      "program");
+      "run: expected a command after mpirun's options, as in `tutti run -np 2 train recipe.toml`, "
+      "or -- and a program");
 }
 
 struct Launch {
-  CommandWords words;   // for mpirun
+  CommandWords options;  // for mpirun
+  CommandWords program;
   bool is_own = false;  // a command of tutti, not another program
 };
 
-Launch launch_of(const CLI::App& app, CommandWords words) {
+Launch launch_of(const CLI::App& app, const CommandWords& words) {
   const CommandWords names = names_of_commands(app);
-  const auto at = std::ranges::find_if(
+  auto at = std::ranges::find_if(
       words, [&](const std::string& word) { return word == "--" || std::ranges::count(names, word) > 0; });
   if (at == words.end() || (*at == "--" && at + 1 == words.end())) throw lack_of_command(words, names);
-  const bool is_own = *at != "--";
-  if (is_own)
-    words.insert(at, own_program());
+  Launch launch{{words.begin(), at}, {}, *at != "--"};
+  std::ranges::replace(launch.options, std::string("--hosts"), std::string("--host"));
+  if (launch.is_own)
+    launch.program.push_back(own_program());
   else
-    words.erase(at);
-  return {std::move(words), is_own};
+    ++at;
+  launch.program.insert(launch.program.end(), at, words.end());
+  return launch;
 }
 
 // mpirun kills ranks soon after it is asked to stop, ready or not; but it forwards SIGUSR1.
-int run_own(const CommandWords& words) {
+int run_own(const Launch& launch) {
   setenv(kGentleStop, "1", /*replace=*/1);
-  return run_supervised(mpirun_command(words));
+  return run_supervised(mpirun_command(launch.options, launch.program));
 }
 
 [[noreturn]] void become(const CommandWords& command) {
@@ -87,25 +89,24 @@ fs::path example(const std::string& name) {
 
 int demo(int ranks, const std::string& run_dir) {
   if (launched_rank()) throw UserError("demo starts mpirun itself: give it --ranks N");
-  const CommandWords words = {"-np",   std::to_string(ranks),           own_program(),
-                              "train", example("digits.toml").string(), "--run-dir",
-                              run_dir};
-  std::string shown = "tutti run -np " + words[1];
-  for (auto word = words.begin() + 3; word != words.end(); ++word) shown += ' ' + shell_word(*word);
+  const Launch launch{{"-np", std::to_string(ranks)},
+                      {own_program(), "train", example("digits.toml").string(), "--run-dir", run_dir},
+                      true};
+  std::string shown = "tutti run -np " + std::to_string(ranks);
+  for (auto word = launch.program.begin() + 1; word != launch.program.end(); ++word)
+    shown += ' ' + shell_word(*word);
   print_text(shown + '\n');
   std::fflush(stdout);
-  return run_own(words);
+  return run_own(launch);
 }
 
 }  // namespace
 
-int run_ranks(CLI::App& app, CommandWords words) {
+int run_ranks(CLI::App& app, const CommandWords& words) {
   if (launched_rank()) throw UserError("run starts mpirun itself: leave out the outer mpirun or srun");
-  const auto end = std::ranges::find(words, "--");
-  std::replace(words.begin(), end, std::string("--hosts"), std::string("--host"));
-  const Launch launch = launch_of(app, std::move(words));
-  if (launch.is_own) return run_own(launch.words);
-  become(mpirun_command(launch.words));
+  const Launch launch = launch_of(app, words);
+  if (launch.is_own) return run_own(launch);
+  become(mpirun_command(launch.options, launch.program));
 }
 
 void add_run(CLI::App& app, Action& action) {
@@ -120,8 +121,7 @@ void add_run(CLI::App& app, Action& action) {
 }
 
 void add_demo(CLI::App& app, Action& action) {
-  auto* command =
-      app.add_subcommand("demo", "Train the example of handwritten digits: half a minute on two ranks");
+  auto* command = app.add_subcommand("demo", "Train the example of handwritten digits: seconds on two ranks");
   auto ranks = std::make_shared<int>(2);
   auto run_dir = std::make_shared<std::string>("runs/digits");
   command->add_option("--ranks", *ranks, "ranks, by mpirun (default: 2)")

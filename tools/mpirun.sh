@@ -1,7 +1,7 @@
 #!/bin/bash
-# mpirun for programs of a build, with the options of `tutti run`: for root (in containers) and for more ranks
-# than cores. On one host ranks speak through shared memory alone, and open no port. mpirun itself has one, for
-# its daemons, which Open MPI binds to all addresses.
+# mpirun for programs of a build, with the options of `tutti run`: for root (in containers) and for more
+# ranks than cores. On one host ranks speak through shared memory alone, and open no port. mpirun itself has
+# one, for its daemons, which Open MPI binds to all addresses.
 #   TUTTI_OPENMPI   the folder of an Open MPI, such as /usr; by default that of tools/setup.sh, or of PATH
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_mpi_yield_when_idle=${OMPI_MCA_mpi_yield_when_idle-1}

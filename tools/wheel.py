@@ -13,8 +13,8 @@ import sys
 import tempfile
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent
-EXTERNAL = ["libtorch*.so", "libc10*.so", "libmpi.so.*", "libparquet.so.*", "libarrow.so.*", "libcud*.so.*",
-            "libnccl.so.*", "libtutti.so"]
+EXTERNAL = ["libtorch*.so", "libc10*.so", "libmpi.so.*", "libparquet.so.*", "libarrow.so.*",
+            "libcud*.so.*", "libnccl.so.*", "libtutti.so"]
 
 PACKAGES = "$ORIGIN/../.."  # site-packages, of bin/ and lib/ in the package
 ENVIRONMENT_LIB = "$ORIGIN/../../../.."
@@ -86,7 +86,7 @@ def repaired(draft, folder):
 
 
 def search_paths(build):
-    """Where libraries find those of other wheels. RUNPATH, so that LD_LIBRARY_PATH can name another Open MPI."""
+    """Where libraries find those of other wheels. RUNPATH: LD_LIBRARY_PATH can name another Open MPI."""
     cuda, nvidia = build / "libtutti_cuda.so", []
     if cuda.exists():
         built = tool("patchelf", "--print-rpath", cuda, capture_output=True).stdout

@@ -38,7 +38,7 @@ std::vector<std::string> words_of(const SweepPlan& plan, const Trial& trial) {
 }
 
 std::vector<std::string> launcher_words(int ranks) {
-  return ranks == 1 ? std::vector<std::string>() : mpirun_command({"-np", std::to_string(ranks)});
+  return ranks == 1 ? std::vector<std::string>() : mpirun_command({"-np", std::to_string(ranks)}, {});
 }
 
 bool same_time(const std::string& first, const std::string& other) {
