@@ -34,7 +34,8 @@ fs::path mpirun_of_library() {
   void* library = dlopen(TUTTI_MPI_LIBRARY, RTLD_LAZY | RTLD_LOCAL);
   const link_map* loaded = nullptr;
   if (!library || dlinfo(library, RTLD_DI_LINKMAP, &loaded) != 0) return {};
-  const fs::path path = fs::path(loaded->l_name).parent_path().parent_path() / "bin" / "mpirun";
+  const fs::path prefix = fs::canonical(loaded->l_name).parent_path().parent_path();
+  const fs::path path = prefix / "bin" / "mpirun";
   return is_executable(path) ? path : fs::path();
 }
 
