@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "io/http/http_client.h"
+#include "io/json/json_line.h"
 #include "runtime/clock.h"
 #include "runtime/disk.h"
 #include "runtime/log.h"
