@@ -59,13 +59,14 @@ class WandbServer(http.server.BaseHTTPRequestHandler):
             self.runs.add((given["project"], given["name"]))
             self.config.update(json.loads(given["config"] or "{}"))
             project = {"id": "1", "name": given["project"], "entity": {"id": "2", "name": "me"}}
-            bucket = {"id": "3", "name": given["name"], "displayName": given["displayName"], "description": "",
-                      "config": "{}", "sweepName": None, "project": project, "historyLineCount": 0}
+            bucket = {"id": "3", "name": given["name"], "displayName": given["displayName"], "config": "{}",
+                      "description": "", "sweepName": None, "project": project, "historyLineCount": 0}
             return self.answer({"data": {"upsertBucket": {"bucket": bucket, "inserted": True}}})
         if asked == "CreateRunFiles":
             here = f"http://127.0.0.1:{self.server.server_address[1]}/upload/"
             files = [{"name": name, "uploadUrl": here + name} for name in given["files"]]
-            return self.answer({"data": {"createRunFiles": {"runID": "3", "uploadHeaders": [], "files": files}}})
+            made = {"runID": "3", "uploadHeaders": [], "files": files}
+            return self.answer({"data": {"createRunFiles": made}})
         return self.answer({"data": {}})
 
     def take_stream(self, sent):
@@ -107,8 +108,8 @@ class MlflowServer:
         self.uri = f"http://127.0.0.1:{port}"
         self.output = open(folder / "server.log", "a")
         self.process = subprocess.Popen(
-            [BIN / "mlflow", "server", "--backend-store-uri", f"sqlite:///{folder}/mlflow.db", "--workers", "1",
-             "--artifacts-destination", folder / "artifacts", "--host", "127.0.0.1", "--port", str(port)],
+            [BIN / "mlflow", "server", "--backend-store-uri", f"sqlite:///{folder}/mlflow.db",
+             "--workers", "1", "--artifacts-destination", folder / "artifacts", "--host", "127.0.0.1", "--port", str(port)],
             stdout=self.output, stderr=subprocess.STDOUT, start_new_session=True)
         for _ in range(600):
             with contextlib.suppress(OSError), urllib.request.urlopen(self.uri + "/health") as answer:
@@ -179,8 +180,8 @@ class Trackers(tutti_run.RunTest):
         (folder,) = (run / "wandb").iterdir()
         environment = {**os.environ, "WANDB_BASE_URL": f"http://127.0.0.1:{server.port}",
                        "WANDB_API_KEY": "a" * 40, "WANDB_DIR": str(self.folder)}
-        told = subprocess.run([BIN / "wandb", "sync", "--yes", folder], env=environment, cwd=self.folder, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+        told = subprocess.run([BIN / "wandb", "sync", "--yes", folder], env=environment, cwd=self.folder,
+                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
         self.assertEqual(told.returncode, 0, told.stdout)
         self.assertEqual(len(list(folder.glob("*.synced"))), 1, told.stdout)
         return [server.history[line] for line in sorted(server.history)]
@@ -277,8 +278,8 @@ class Trackers(tutti_run.RunTest):
             silent.bind(("127.0.0.1", 0))
             silent.listen(8)
             finished = train(self.folder / "run", recipe=self.recipe(
-                f'[[loggers]]\nkind = "mlflow"\ntracking_uri = "http://127.0.0.1:{silent.getsockname()[1]}"\n'),
-                **SHORT)
+                '[[loggers]]\nkind = "mlflow"\n'
+                f'tracking_uri = "http://127.0.0.1:{silent.getsockname()[1]}"\n'), **SHORT)
         self.assertLess(finished.took_s, 60)
         self.assertRegex(tutti_run.log(self.folder / "run"), r"lacks \d+ records")
 

@@ -1,7 +1,7 @@
 #!/bin/bash
-# tests/trackers.sh BUILD: `wandb sync` sends the folders of kind = "wandb" (to a server of our own, on loopback),
-# and MLflow's own server and readers show the runs of kind = "mlflow"; runs that are killed, and servers that
-# are dead (trackers.py). The packages are in an environment of their own, beside setup.sh's.
+# tests/trackers.sh BUILD: `wandb sync` sends the folders of kind = "wandb" to a server of our own, on
+# loopback, and MLflow's own server and readers show the runs of kind = "mlflow"; runs that are killed, and
+# servers that are dead (trackers.py). The packages are in an environment of their own, beside setup.sh's.
 set -euo pipefail
 readonly root=$(dirname "$(dirname "$(readlink -f "$0")")")
 readonly cache=${XDG_CACHE_HOME:-$HOME/.cache}/tutti

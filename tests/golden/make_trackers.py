@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes trackers/run-golden01.wandb with the package wandb (0.31.0): an offline run whose records span blocks.
+"""Writes trackers/run-golden01.wandb with the package wandb (0.31.0): an offline run, over two blocks.
 
     pip install wandb==0.31.0 && tests/golden/make_trackers.py
 """

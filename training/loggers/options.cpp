@@ -88,13 +88,15 @@ Kind<WandbLoggerOptions> WandbLoggerOptions::kind() {
   return {
       "wandb",
       "The folder of an offline run of Weights & Biases, which `wandb sync` sends; Composer's WandBLogger.",
-      {option("project", &Options::project, "W&B's project; \"\" = the project of `wandb sync`"),
-       option("entity", &Options::entity, "the user or team that owns the project"),
+      {option("project", &Options::project,
+              "W&B's project; when absent, the project that `wandb sync --project` names")
+           .may_be_absent(),
+       option("entity", &Options::entity, "the user or team that owns the project").may_be_absent(),
        option("name", &Options::name, "the run's name on W&B; when absent, run_name").may_be_absent(),
-       option("group", &Options::group, "shows runs together"),
-       option("job_type", &Options::job_type, "the run's type within its group"),
+       option("group", &Options::group, "shows runs together").may_be_absent(),
+       option("job_type", &Options::job_type, "the run's type within its group").may_be_absent(),
        option("tags", &Options::tags, "words to find the run by"),
-       option("notes", &Options::notes, "a text about the run"),
+       option("notes", &Options::notes, "a text about the run").may_be_absent(),
        option("log_dir", &Options::log_dir,
               "the folder in the run's folder; `wandb sync RUN/wandb/offline-run-*` sends the run"),
        not_carried("log_artifacts", "`wandb artifact put RUN/checkpoints` sends checkpoints"),
@@ -114,15 +116,15 @@ Kind<MlflowLoggerOptions> MlflowLoggerOptions::kind() {
       {option("experiment_name", &Options::experiment_name, "MLflow's experiment; made if it does not exist"),
        option("run_name", &Options::run_name, "the run's name in MLflow; when absent, run_name")
            .may_be_absent(),
-       option("tags", &Options::tags, "texts by name: { team = \"vision\" }")
-           .as(KeyType::kNamedTexts)
-           .may_be_absent(),
        option("tracking_uri", &Options::tracking_uri,
               "a server as in \"http://localhost:5000\", or a folder for MLflow's file store, in the run's "
               "folder or absolute; {run_name} is replaced"),
        option("logging_buffer_seconds", &Options::logging_buffer_seconds,
               "seconds between writes or requests; a checkpoint writes all")
            .at_least(0),
+       option("tags", &Options::tags, "texts by name: { team = \"vision\" }")
+           .as(KeyType::kNamedTexts)
+           .may_be_absent(),
        not_carried("log_system_metrics", "[[callbacks]] kind = \"system_metrics_monitor\" logs the machine"),
        not_carried("rank_zero_only", "rank 0 alone writes the run"),
        not_carried("synchronous", "no step waits for a server"),

@@ -77,8 +77,7 @@ struct CommandLoggerOptions {
 };
 
 struct WandbLoggerOptions {
-  std::string project = "";  // "" = W&B's "uncategorized"
-  std::string entity = "", group = "", job_type = "", notes = "";
+  std::optional<std::string> project, entity, group, job_type, notes;
   std::optional<std::string> name;  // none: the run's
   std::vector<std::string> tags = {};
   std::string log_dir = "wandb";

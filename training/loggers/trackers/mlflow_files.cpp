@@ -49,7 +49,7 @@ std::string lines_until(const std::string& file, int64_t step, std::optional<int
 void MlflowFiles::open(const LogStart& start) {
   start_ = start;
   root_ = logged_path(start, root_);
-  ids_ = MlflowIds::of_run(disk_, start, root_, clock_.unix_ms());
+  ids_ = MlflowIds::load(disk_, start, root_, clock_.unix_ms());
   if (ids_.run_id.empty()) {
     ids_.run_id = ids_.nonce;
     ids_.experiment_id = experiment_id();

@@ -120,7 +120,8 @@ bool MlflowSender::send_points(const std::vector<MlflowPoint>& points) {
 
 bool MlflowSender::send_params(const std::string& json) {
   MlflowParams params;
-  for (const auto& [name, value] : parse_json<RecordJson>(json, nullptr, false).items()) {
+  const auto all = parse_json<RecordJson>(json, nullptr, /*allow_exceptions=*/false);
+  for (const auto& [name, value] : all.items()) {
     const auto known = known_.params.find(name);
     const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     if (known == known_.params.end()) params.emplace_back(name, text);

@@ -80,7 +80,7 @@ MlflowServer::MlflowServer(Disk& disk, const Clock& clock, Warn warn, std::uniqu
 void MlflowServer::open(const LogStart& start) {
   folder_ = start.run_dir;
   lines_.open(start);
-  MlflowIds ids = MlflowIds::of_run(disk_, start, options_.uri, clock_.unix_ms());
+  MlflowIds ids = MlflowIds::load(disk_, start, options_.uri, clock_.unix_ms());
   ids.sent = std::min(ids.sent, static_cast<int64_t>(disk_.size(folder_ + "/" + kMlflowRecords)));
   ids.save(disk_, start);
   if (!http_) return;

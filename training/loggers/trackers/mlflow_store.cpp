@@ -16,8 +16,8 @@ std::string ids_path(const LogStart& start) { return start.run_dir + "/" + kMlfl
 
 }  // namespace
 
-MlflowIds MlflowIds::of_run(Disk& disk, const LogStart& start, const std::string& tracking_uri,
-                            int64_t unix_ms) {
+MlflowIds MlflowIds::load(Disk& disk, const LogStart& start, const std::string& tracking_uri,
+                          int64_t unix_ms) {
   if (start.resumes && disk.exists(ids_path(start))) {
     const auto json = parse_json(disk.read_text(ids_path(start), kMostIds), nullptr, false);
     if (text_member(json, "tracking_uri") == tracking_uri && !text_member(json, "nonce").empty())

@@ -42,8 +42,7 @@ struct MlflowIds {
   int64_t sent = 0;      // bytes of the records that a server has
 
   // The ids that a resumed run finds; new ids, without those of MLflow, for another tracking_uri.
-  static MlflowIds of_run(Disk& disk, const LogStart& start, const std::string& tracking_uri,
-                          int64_t unix_ms);
+  static MlflowIds load(Disk& disk, const LogStart& start, const std::string& tracking_uri, int64_t unix_ms);
   void save(Disk& disk, const LogStart& start) const;  // throws OperatingError
 };
 

@@ -111,12 +111,12 @@ void WandbLogger::begin_folder(const LogStart& start) {
   disk_.make_folders(folder_ + "/files");
   file_ = std::make_unique<WandbFile>(disk_, folder_ + "/run-" + id + ".wandb");
   file_->begin({.id = id,
-                .entity = options_.entity,
-                .project = options_.project,
-                .group = options_.group,
-                .job_type = options_.job_type,
+                .entity = options_.entity.value_or(""),
+                .project = options_.project.value_or(""),
+                .group = options_.group.value_or(""),
+                .job_type = options_.job_type.value_or(""),
                 .name = options_.name.value_or(start.run_name),
-                .notes = options_.notes,
+                .notes = options_.notes.value_or(""),
                 .host = host_name(),
                 .tags = options_.tags,
                 .start_ms = opened_ms_});
