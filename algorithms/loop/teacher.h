@@ -23,7 +23,7 @@ class Teacher {
  public:
   // `teacher`: as of find_teacher (algorithms/loop/teacher_model.h). Builds the model for the samples of
   // `run`, on the meta device, with the surgery that its weights need. Throws UserError.
-  Teacher(const Setting& teacher, const State& run, TeacherWeights weights);
+  Teacher(const Setting& teacher, const State& run, TeacherWeights weights = TeacherWeights::kAsEvaluated);
 
   const Model& model() const { return *model_.model; }
   // The outputs for a batch, before `load`: only their shapes count. Throws UserError.
