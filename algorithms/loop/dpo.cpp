@@ -45,7 +45,7 @@ void DPO::require(const State& state) const {
   if (!dynamic_cast<const CausalLm*>(&reference_->model()))
     options_.reference.fail("expected a language model");
   if (const int64_t tokens = reference_->model().vocabulary(); tokens != state.model->vocabulary())
-    options_.reference.fail("it has " + std::to_string(tokens) + " tokens, and the model has " +
+    options_.reference.fail(std::to_string(tokens) + " tokens, and the model has " +
                             std::to_string(state.model->vocabulary()) + "; expected the same tokens");
 }
 

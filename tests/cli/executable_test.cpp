@@ -221,8 +221,6 @@ TEST_F(OnRanks, WithoutACommandOrMpirunNothingStarts) {
   EXPECT_EQ(run("-np 2").code, 2);
   EXPECT_EQ(tutti("run -np 2 train x", "TUTTI_OPENMPI=/none").err,
             "error: TUTTI_OPENMPI=/none: there is no bin/mpirun\n");
-  EXPECT_EQ(tutti("run -np 2 train x", "PATH=").err.find("error: there is no mpirun: Open MPI is neither"),
-            0u);
   EXPECT_EQ(tutti("run -np 2 train x", "OMPI_COMM_WORLD_RANK=0").code, 2);
 }
 

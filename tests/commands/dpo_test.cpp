@@ -188,7 +188,7 @@ TEST_F(Preferences, ComeFromAReferenceOfTheSameTokens) {
   other.replace(other.find("29"), 2, "31");
   train(recipe(other, 1, "prompt_field = 'prompt'\nresponse_field = 'good'\n"), "other");
   const std::string text = preferring() + "reference = '" + folder_.path("other") + "'\n";
-  EXPECT_THAT(refused(text), HasSubstr("it has 31 tokens, and the model has 29"));
+  EXPECT_THAT(refused(text), HasSubstr("31 tokens, and the model has 29"));
   EXPECT_THAT(refused(preferring() + "[[algorithms]]\nkind = 'dpo'\n"), HasSubstr("the only one"));
 }
 
