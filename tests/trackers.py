@@ -51,7 +51,10 @@ class WandbServer(http.server.BaseHTTPRequestHandler):
         self.answer({})
 
     def do_POST(self):
-        sent = json.loads(self.body() or b"{}")
+        body = self.body()
+        if self.path != "/graphql" and not self.path.endswith("/file_stream"):
+            return self.answer({})  # what the package says of itself
+        sent = json.loads(body)
         if self.path != "/graphql":
             return self.take_stream(sent)
         asked, given = sent.get("operationName"), sent.get("variables", {})
@@ -109,7 +112,8 @@ class MlflowServer:
         self.output = open(folder / "server.log", "a")
         self.process = subprocess.Popen(
             [BIN / "mlflow", "server", "--backend-store-uri", f"sqlite:///{folder}/mlflow.db",
-             "--workers", "1", "--artifacts-destination", folder / "artifacts", "--host", "127.0.0.1", "--port", str(port)],
+             "--workers", "1", "--artifacts-destination", folder / "artifacts", "--host", "127.0.0.1",
+             "--port", str(port)],
             stdout=self.output, stderr=subprocess.STDOUT, start_new_session=True)
         for _ in range(600):
             with contextlib.suppress(OSError), urllib.request.urlopen(self.uri + "/health") as answer:

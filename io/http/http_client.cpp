@@ -42,7 +42,7 @@ enum Option : int {
 constexpr int kResponseCode = 0x200002;  // of getinfo
 constexpr long kHttpAndHttps = 3;
 
-// Opened where it is needed, which leaves the start of other runs as fast as it is.
+// Debian's HDF5 brings libcurl, and other builds of HDF5 may not.
 struct Library {
   void* (*make)();
   void (*free)(void*);

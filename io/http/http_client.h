@@ -39,7 +39,7 @@ class HttpClient {
 // Null in simulations and replays, which reach no server.
 using OpenHttp = std::function<std::unique_ptr<HttpClient>(const HttpSettings& settings)>;
 
-// By libcurl, which is loaded here: the executable does not link to libcurl. Throws UserError if there is no
+// By libcurl, which is looked up here: the build needs no header of libcurl. Throws UserError if there is no
 // libcurl.
 std::unique_ptr<HttpClient> open_http(const HttpSettings& settings);
 
