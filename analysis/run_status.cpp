@@ -109,7 +109,7 @@ RunStatus status_of(const std::string& run_dir) try {
   const bool diverged = status.metrics.step > 0 && !std::isfinite(status.metrics.figure("loss"));
   if (diverged && status.ending.condition == RunCondition::kEnded) {
     status.ending.condition = RunCondition::kFailed;
-    status.ending.reason = "its loss is not finite in the end";
+    status.ending.reason = "its loss is not finite in the end; " + status.ending.reason;
   }
   status.changed_unix_s = changed_unix_s(run_dir + '/' + kMetricsFile);
   status.checkpoints = checkpoint_summaries(disk, status.checkpoints_folder);

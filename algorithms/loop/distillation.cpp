@@ -78,7 +78,7 @@ bool Distillation::match(Event event, const State&) const {
 
 void Distillation::apply(Event event, State& state, Logger&) {
   if (event == Event::kFitStart) {
-    if (!std::exchange(loaded_, true)) teacher(state).load(state);
+    if (!std::exchange(loaded_, true)) teacher(state).load(state, digest_);
     return;
   }
   const at::Tensor outputs = state.outputs.tensor(), scores = classes_last(*state.model, outputs);

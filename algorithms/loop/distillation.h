@@ -30,10 +30,8 @@ class Distillation final : public Algorithm {
   bool try_on(const State& state, Batch& sample) const override;
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
-  std::string state() const override { return teacher_ ? teacher_->state() : ""; }
-  void restore(const std::string& json) override {
-    if (teacher_) teacher_->restore(json);
-  }
+  std::string state() const override { return teacher_state(digest_); }
+  void restore(const std::string& json) override { digest_ = digest_of_teacher_state(json); }
 
  private:
   Teacher& teacher(const State& state) const;
@@ -41,6 +39,7 @@ class Distillation final : public Algorithm {
   DistillationOptions options_;
   mutable std::shared_ptr<Teacher> teacher_;  // as soon as it is asked for
   bool loaded_ = false;
+  std::string digest_;  // of its weights
 };
 
 }  // namespace tutti

@@ -70,7 +70,7 @@ void DPO::train_on_preferences(State& state) {
 
 void DPO::apply(Event event, State& state, Logger& logger) {
   if (event == Event::kFitStart) {
-    if (!std::exchange(loaded_, true)) reference_->load(state);
+    if (!std::exchange(loaded_, true)) reference_->load(state, digest_);
   } else if (event == Event::kBeforeTrainBatch) {
     mine_ = at::Tensor();
   } else if (event == Event::kBeforeBackward) {

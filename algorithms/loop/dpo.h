@@ -40,10 +40,8 @@ class DPO final : public Algorithm {
   void reduced(State& state, std::span<const double> sums) override;
   bool match(Event event, const State& state) const override;
   void apply(Event event, State& state, Logger& logger) override;
-  std::string state() const override { return reference_ ? reference_->state() : ""; }
-  void restore(const std::string& json) override {
-    if (reference_) reference_->restore(json);
-  }
+  std::string state() const override { return teacher_state(digest_); }
+  void restore(const std::string& json) override { digest_ = digest_of_teacher_state(json); }
 
  private:
   void train_on_preferences(State& state);
@@ -51,6 +49,7 @@ class DPO final : public Algorithm {
   DPOOptions options_;
   mutable std::shared_ptr<Teacher> reference_;
   bool loaded_ = false;
+  std::string digest_;               // of its weights
   at::Tensor mine_;                  // float64 [4], of this rank's microbatches
   std::array<double, 4> sums_ = {};  // of the step: pairs, chosen rewards, rejected rewards, positive margins
 };

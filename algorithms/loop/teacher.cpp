@@ -85,7 +85,7 @@ Teacher::Teacher(const Setting& teacher, const State& run, TeacherWeights weight
   for (const auto& named : parameters(*model_.model)) named.parameter->trained = false;
 }
 
-void Teacher::load(const State& run) {
+void Teacher::load(const State& run, std::string& digest) {
   follow_surgery(model_, source_.saved.seed);
   if (!source_.checkpoint.folder.empty()) {
     const PosixDisk disk;
@@ -99,8 +99,8 @@ void Teacher::load(const State& run) {
     const std::string note = load_initial_weights(model_, source_.section, weights, Lacking::kNothing);
     if (!note.empty()) run.warn_on_rank_zero("the teacher's weights: " + note);
   }
-  const std::string before = std::exchange(digest_, formatted("%016" PRIx64, weights_digest()));
-  if (!before.empty() && before != digest_)
+  const std::string before = std::exchange(digest, formatted("%016" PRIx64, weights_digest()));
+  if (!before.empty() && before != digest)
     run.warn_on_rank_zero(key_ + " has other weights than before the run was resumed");
 }
 
@@ -112,16 +112,18 @@ uint64_t Teacher::weights_digest() const {
   return tensors_digest(MemoryTensors(tensors));
 }
 
-std::string Teacher::state() const { return digest_.empty() ? "" : json_line({{"weights", digest_}}); }
-
-void Teacher::restore(const std::string& json) {
-  digest_ = json_text_or_integer(json, "weights").value_or("");
-}
-
 Outputs Teacher::forward(const Batch& batch) const {
   const at::NoGradGuard no_grad;
   const EvaluationMode evaluating(*model_.model);
   return model_.forward(batch);
+}
+
+std::string teacher_state(const std::string& digest) {
+  return digest.empty() ? "" : json_line({{"weights", digest}});
+}
+
+std::string digest_of_teacher_state(const std::string& json) {
+  return json_text_or_integer(json, "weights").value_or("");
 }
 
 std::shared_ptr<Teacher> make_teacher(const Setting& key, const State& run, TeacherWeights weights) try {

@@ -28,14 +28,11 @@ class Teacher {
   const Model& model() const { return *model_.model; }
   // The outputs for a batch, before `load`: only their shapes count. Throws UserError.
   Outputs try_forward(const Batch& batch) const { return model_.try_forward(batch); }
-  // Reads the weights. Warns of weights that are not in the model, and of others than those that the resumed
-  // run had. Throws UserError if the file lacks weights of the model.
-  void load(const State& run);
+  // Reads the weights. `digest`: of the weights that the resumed run had, or ""; becomes that of these.
+  // Warns of weights that are not in the model, and of another digest. Throws UserError if the file lacks
+  // weights of the model.
+  void load(const State& run, std::string& digest);
   Outputs forward(const Batch& batch) const;
-
-  // A digest of the weights, as of Stateful; before `load` that of the resumed run.
-  std::string state() const;
-  void restore(const std::string& json);
 
  private:
   uint64_t weights_digest() const;
@@ -43,9 +40,12 @@ class Teacher {
   TeacherModel source_;
   TeacherWeights weights_;
   Trainee model_;
-  std::string key_;     // "algorithms[0].teacher"
-  std::string digest_;  // "" before the weights are there
+  std::string key_;  // "algorithms.0.teacher"
 };
+
+// The digest of a teacher's weights in the state of its algorithm (Stateful); "" as long as there is none.
+std::string teacher_state(const std::string& digest);
+std::string digest_of_teacher_state(const std::string& json);
 
 // The teacher that a key names. Throws UserError with the key, unless the error is of a key of the teacher's.
 std::shared_ptr<Teacher> make_teacher(const Setting& key, const State& run,

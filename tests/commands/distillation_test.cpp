@@ -241,7 +241,7 @@ TEST_F(Distilled, SaysWhereAResumedRunHasAnotherTeacher) {
   EXPECT_THAT(said_on_resuming(4), Not(HasSubstr("other weights")));
   std::filesystem::remove_all(name);
   train("seed = 6\n" + recipe(mlp("[32]"), 5).substr(9), "teacher");
-  EXPECT_THAT(said_on_resuming(5), HasSubstr("algorithms[0].teacher has other weights than before"));
+  EXPECT_THAT(said_on_resuming(5), HasSubstr("algorithms.0.teacher has other weights than before"));
   EXPECT_THAT(said_on_resuming(6), Not(HasSubstr("other weights")));
 }
 

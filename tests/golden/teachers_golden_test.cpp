@@ -69,7 +69,8 @@ void expect_taught(const std::string& toml, const Taught& wanted, const char* ar
   run.dataset = &data;
   Teacher teacher(teacher_of(toml), run);
   EXPECT_EQ(teacher.try_forward(batch.narrow(0, 1)).tensor().sizes()[1], wanted.output.size(1)) << toml;
-  teacher.load(run);
+  std::string digest;
+  teacher.load(run, digest);
   const double size = wanted.output.abs().max().item<double>();
   for (int pass = 0; pass < 3; ++pass) {
     const at::Tensor found = teacher.forward(batch).tensor();
@@ -118,7 +119,7 @@ TEST(GoldenTeachers, LackNothingThatTheyHaveLearned) {
     Teacher teacher(teacher_of("{ kind = 'resnet', width = 2, num_classes = 5, weights = " +
                                weights("resnet_ddp.pt") + ", " + more + " }"),
                     run);
-    return message_of<UserError>([&] { teacher.load(run); });
+    return message_of<UserError>([&, digest = std::string()]() mutable { teacher.load(run, digest); });
   };
   const std::string rest = ", which a teacher must have; ";
   EXPECT_THAT(refused("depth = 18, weights_ignore = ['fc.*']"),

@@ -80,7 +80,7 @@ class Everyday(tutti_run.RunTest):
         self.assertIn('kind = "command"', self.refused("check neptune.toml"))
         (self.shared / "checkpoint-6").mkdir()
         (self.shared / "checkpoint-6/config.json").write_text("{}")
-        self.assertIn('[model] kind = "hf"', self.refused("train digits.toml --run-dir runs/hf --resume checkpoint-6"))
+        self.assertIn("`tutti import checkpoint-6", self.refused("train digits.toml --run-dir runs/hf --resume checkpoint-6"))
         for topic, words in {"learning rate finder": "tutti lr-find", "batch size finder": "tutti ",
                              "oversampling": "sampler", "unfreeze gradually": "unfreeze", "notebook": "--json",
                              "dpo": "chosen_field", "confusion matrix": "ConfusionMatrix",

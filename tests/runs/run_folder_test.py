@@ -356,7 +356,7 @@ class RunFolder(tutti_run.RunTest):
         reason = (r"max_duration of 30ba is reached; the last \d\d steps were all skipped: nothing finite to train on; "
                   "exit code 4")
         self.assertRegex(finished.text, fr"\n  ended +{reason}\n")
-        self.assertRegex(tutti("status", run).wait().text, fr"ended, {reason}\n")
+        self.assertRegex(tutti("status", run).wait().text, fr"failed, its loss is not finite in the end; {reason}\n")
 
 
 def names(folder):

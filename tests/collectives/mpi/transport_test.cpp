@@ -52,6 +52,7 @@ TEST_F(MpiTransportTest, APollLooksAtFewOfManyPacketsUnderWay) {
   looks = 0;
   int received = transport.poll() ? 1 : 0;
   EXPECT_LT(looks, kPackets / 2);
+  wait(make_group()->barrier("all have looked"));
   for (; received < kPackets; ++received) EXPECT_EQ(receive(transport).bytes, large);
   wait(make_group()->barrier("all have heard"));
 }
