@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 #include "job/recipe_catalogs.h"
@@ -23,6 +24,8 @@ fs::path library_path() {
 
 // RTLD_GLOBAL: components of Open MPI and plugins use symbols of the library.
 void* open_library() {
+  setenv("UCX_DEBUG_SIGNO", "0",
+         /*replace=*/0);  // UCX, below Open MPI 5, would handle SIGHUP, under nohup too
   void* library = dlopen(library_path().c_str(), RTLD_LAZY | RTLD_GLOBAL);
   if (!library) {
     const std::string why = dlerror();

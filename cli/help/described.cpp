@@ -27,7 +27,8 @@ const std::map<std::string, OfferKind>& placeholders() {
       {"METRIC", OfferKind::kNothing},      {"KEY=A,B,...", OfferKind::kKeys},
       {"KEY=RANGE", OfferKind::kKeys},      {"CONDITION", OfferKind::kNothing},
       {"TEXTS", OfferKind::kFiles},         {"VALUE", OfferKind::kNothing},
-      {"COLUMN", OfferKind::kNothing},      {"NEW", OfferKind::kNothing}};
+      {"COLUMN", OfferKind::kNothing},      {"NEW", OfferKind::kNothing},
+      {"CKPT", OfferKind::kPaths}};
   return kinds;
 }
 

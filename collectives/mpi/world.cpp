@@ -8,7 +8,6 @@
 #include <map>
 #include <numeric>
 #include <utility>
-#include <vector>
 
 #include "runtime/error.h"
 
@@ -16,26 +15,6 @@ namespace tutti {
 namespace {
 
 bool process_is_gone(int process) { return kill(process, 0) != 0 && errno == ESRCH; }
-
-// Keeps signals ignored that the process ignores, as under nohup: Open MPI 5 handles them.
-class IgnoredSignals {
- public:
-  IgnoredSignals() {
-    for (const int signal : {SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU}) {
-      struct sigaction action {};
-      ::sigaction(signal, nullptr, &action);
-      if (!(action.sa_flags & SA_SIGINFO) && action.sa_handler == SIG_IGN) ignored_.push_back(signal);
-    }
-  }
-  ~IgnoredSignals() {
-    for (const int each : ignored_) signal(each, SIG_IGN);
-  }
-  IgnoredSignals(const IgnoredSignals&) = delete;
-  IgnoredSignals& operator=(const IgnoredSignals&) = delete;
-
- private:
-  std::vector<int> ignored_;
-};
 
 std::string processor_name() {
   char text[MPI_MAX_PROCESSOR_NAME] = {};
@@ -102,10 +81,7 @@ MpiComm MpiComm::duplicate() const {
 MpiWorld::MpiWorld(int* argc, char*** argv, const std::string& pretended_host) {
   if (ended()) throw OperatingError("MPI has ended in this process, and cannot start again");
   int provided = 0;
-  {
-    const IgnoredSignals kept;
-    check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
-  }
+  check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_SERIALIZED, &provided), "MPI_Init_thread");
   if (provided < MPI_THREAD_SERIALIZED) throw OperatingError("this MPI has no MPI_THREAD_SERIALIZED");
   MPI_Comm copy = MPI_COMM_NULL;
   check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &copy), "MPI_Comm_dup");
