@@ -24,8 +24,8 @@ fs::path library_path() {
 
 // RTLD_GLOBAL: components of Open MPI and plugins use symbols of the library.
 void* open_library() {
-  setenv("UCX_DEBUG_SIGNO", "0",
-         /*replace=*/0);  // UCX, below Open MPI 5, would handle SIGHUP, under nohup too
+  // Else UCX, below Open MPI 5, handles SIGHUP, under nohup too.
+  setenv("UCX_DEBUG_SIGNO", "0", /*replace=*/0);
   void* library = dlopen(library_path().c_str(), RTLD_LAZY | RTLD_GLOBAL);
   if (!library) {
     const std::string why = dlerror();
