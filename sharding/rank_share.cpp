@@ -1,5 +1,9 @@
 #include "sharding/rank_share.h"
 
+#include <string>
+
+#include "runtime/error.h"
+
 namespace tutti {
 
 RankTopology topology_of(const ShardingSettings& sharding, int rank, int world) {
@@ -7,6 +11,9 @@ RankTopology topology_of(const ShardingSettings& sharding, int rank, int world) 
   RankTopology place{.rank = rank, .world = world, .data_rank = rank, .data_world = world};
   if (sharding.strategy == kNone || world == 1) return place;
   const int pieces = sharding.strategy == kHybrid ? sharding.shard_size.value : world;
+  if (pieces < 1 || world % pieces != 0)
+    throw UserError("shard_size = " + std::to_string(pieces) +
+                    ": expected a divisor of the number of ranks, " + std::to_string(world));
   place.share = {pieces, rank % pieces, world / pieces, rank / pieces};
   return place;
 }

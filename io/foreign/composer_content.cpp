@@ -91,8 +91,9 @@ class ComposerState {
     if (all->dict())
       for (const auto& [name, algorithm] : *all->dict()) read_algorithm(name, algorithm);
     for (std::size_t i = 0; all->list() && i < all->list()->size(); ++i)
-      if (const ObjectTree* pair = item(all, i), *algorithm = item(pair, 1); algorithm)
-        read_algorithm(item(pair, 0)->text(), *algorithm);
+      if (const ObjectTree* pair = item(all, i), *name = item(pair, 0), *algorithm = item(pair, 1);
+          name && algorithm)
+        read_algorithm(name->text(), *algorithm);
   }
 
   void read_algorithm(const std::string& name, const ObjectTree& algorithm) {

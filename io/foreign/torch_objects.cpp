@@ -10,6 +10,7 @@ namespace tutti {
 namespace {
 
 constexpr int kMostNested = 64;
+constexpr int64_t kMostObjects = 4'000'000;
 
 using Arguments = std::vector<PickledValue*>;
 
@@ -74,6 +75,8 @@ class TreeOfPickle {
 
   ObjectTree of(const PickledValue& value, const std::string& name = "", int depth = 0) const {
     if (depth > kMostNested) archive_.fail("its objects contain each other");
+    if (++objects_ > kMostObjects)
+      archive_.fail("it has too many objects, or the same objects in each other");
     return std::visit([&](const auto& one) { return tree(one, name, depth + 1); }, value.value);
   }
 
@@ -113,6 +116,7 @@ class TreeOfPickle {
     return {std::move(whole)};
   }
 
+  mutable int64_t objects_ = 0;  // so far
   const TorchArchive& archive_;
   const std::string& path_;
 };

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <set>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -176,22 +177,42 @@ void write_torch_file(Disk& disk, const std::string& path, const TensorSource::E
   disk.rename(fresh, path);
 }
 
+namespace {
+
+// Parts of an earlier set, and its whole file, which readers would prefer.
+void remove_other_parts(Disk& disk, const std::string& path, const std::set<std::string>& written) {
+  const std::filesystem::path whole(path);
+  const std::string begin = whole.stem().string() + '-', end = whole.extension().string();
+  for (const std::string& name : disk.list(whole.has_parent_path() ? whole.parent_path().string() : ".")) {
+    const bool is_part = name.starts_with(begin) && name.ends_with(end) && name.find("-of-") != name.npos;
+    if ((is_part || name == whole.filename().string()) && !written.contains(name))
+      disk.remove_all((whole.parent_path() / name).string());
+  }
+}
+
+}  // namespace
+
 std::size_t write_safetensors_set(Disk& disk, const std::string& path, const TensorSource::Entries& tensors,
                                   uint64_t most_bytes, const WrittenTensor& read) {
   const auto parts = parts_of(tensors, most_bytes);
   nlohmann::ordered_json index = {{"metadata", {{"total_size", uint64_t{0}}}},
                                   {"weight_map", nlohmann::ordered_json::object()}};
+  const std::string index_path = path + ".index.json";
+  disk.remove_all(index_path);  // of an earlier set, whose parts are replaced
   uint64_t total = 0;
+  std::set<std::string> written;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const std::string part = name_of_part(path, i, parts.size());
     write_part(disk, part, parts[i], read);
+    written.insert(std::filesystem::path(part).filename().string());
     for (const auto& [name, entry] : parts[i]) {
       index["weight_map"][name] = std::filesystem::path(part).filename().string();
       total += bytes_of(entry);
     }
   }
   index["metadata"]["total_size"] = total;
-  if (parts.size() > 1) write_text(disk, path + ".index.json", index.dump(2) + '\n');
+  if (parts.size() > 1) write_text(disk, index_path, index.dump(2) + '\n');
+  remove_other_parts(disk, path, written);
   return parts.size();
 }
 

@@ -71,10 +71,12 @@ void ImportedTensors::add_weights() {
 }
 
 void ImportedTensors::add_averages() {
+  std::set<std::string> known;
+  for (const SavedTensor& saved : saved_tensors(trainee_)) known.insert(saved.name);
   for (const auto& [name, entry] : tensors_.entries()) {
     if (!name.starts_with(kAverages)) continue;
     const auto weight = names_.find(name.substr(kAverages.size()));
-    if (weight == names_.end())
+    if (weight == names_.end() || !known.contains(std::string(kAverages) + weight->second))
       unused_.push_back(name);
     else
       homes_[std::string(kAverages) + weight->second] = name;
@@ -87,7 +89,7 @@ void ImportedTensors::add_moments() {
   std::set<std::string> known;
   for (const SavedTensor& saved : saved_tensors(trainee_)) {
     known.insert(saved.name);
-    known.insert(saved.before);
+    if (!saved.before.empty()) known.insert(saved.before);
   }
   std::set<std::string> trained;
   for (const auto& [name, entry] : tensors_.entries()) {
@@ -95,7 +97,7 @@ void ImportedTensors::add_moments() {
     const auto own = names.find(parameter_in(name));
     const std::string saved =
         own == names.end() ? "" : std::string(kOptimizersPrefix) + own->second + state_in(name);
-    if (!known.contains(saved)) {
+    if (own == names.end() || !known.contains(saved)) {
       unused_.push_back(name);
       continue;
     }

@@ -39,7 +39,6 @@ class ImportedTensors final : public TensorSource {
   Names names_by_number() const;
   std::vector<std::string> trained_in_order() const;
   bool fit(const std::vector<std::string>& names, std::size_t first, std::size_t count) const;
-  void add_counts();
 
   const std::string path_;
   const RunState& state_;
@@ -49,7 +48,6 @@ class ImportedTensors final : public TensorSource {
   Names names_;                               // of weights
   std::map<std::string, std::string> homes_;  // own name -> in the file; "": a count of updates
   std::vector<std::string> unused_;           // of the optimizer and averages
-  std::string unmatched_;                     // why the optimizer's state cannot be matched
 };
 
 }  // namespace tutti

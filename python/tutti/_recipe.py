@@ -44,10 +44,11 @@ def with_absolute_paths(table: Table, folder: pathlib.Path) -> Table:
 
 
 def set_kind(section: Table, place: tuple[str, ...], kind: str) -> None:
-    """Gives the section at `place` another kind, without the keys that this kind does not have."""
+    """Gives the section at `place` another kind, without the keys that only its own kind had."""
     schema = functools.reduce(lambda node, name: node["properties"][name], place, _schema())
-    known = next(branch["propertyNames"]["enum"] for branch in _branches(schema, kind))
-    for key in [key for key in section if key not in known]:
+    own, known = (next((branch["propertyNames"]["enum"] for branch in _branches(schema, name)), [])
+                  for name in (section.get("kind", kind), kind))
+    for key in [key for key in section if key in own and key not in known]:
         del section[key]
     section["kind"] = kind
 
@@ -144,7 +145,8 @@ def _placed_text(value: str, alternatives: list[Table], folder: pathlib.Path) ->
     descriptions = [one.get("description", "") for one in alternatives]
     is_path = any(_PATH.search(description) for description in descriptions)
     is_word = value.startswith(("$", "{")) or any(value in one.get("enum", []) for one in alternatives)
-    if not is_path or is_word:
+    if not is_path or is_word or "://" in value:
         return value
+    value = os.path.expanduser(value)
     may_be_name = any(_OR_NAME.search(description) for description in descriptions)
     return value if may_be_name and not (folder / value).exists() else os.path.normpath(folder / value)

@@ -34,7 +34,8 @@ class Metrics(dict[str, Array]):
         super().__init__()
         values: dict[str, list[float]] = {}
         steps: dict[str, list[int]] = {}
-        for line in map(json.loads, path.read_text().splitlines() if path.exists() else []):
+        lines = path.read_text().split("\n")[:-1] if path.exists() else []  # the last may be half written
+        for line in map(json.loads, lines):
             for name, value in line.items():
                 if name in _OF_A_STEP and "loss" not in line:
                     continue

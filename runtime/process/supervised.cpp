@@ -60,14 +60,16 @@ int run_supervised(const std::vector<std::string>& words) {
   sigset_t before;
   const sigset_t watched = signals_to_forward();
   sigprocmask(SIG_BLOCK, &watched, &before);
+  signal(SIGCHLD, SIG_DFL);  // where it is inherited as ignored, no child can be awaited
   const pid_t child = start_supervised(words, before);
   bool asked = false;
   for (;;) {
-    int status = 0, signal = 0;
-    if (waitpid(child, &status, WNOHANG) == child)
-      return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-    if (sigwait(&watched, &signal) != 0 || signal == SIGCHLD) continue;
-    kill(child, asked ? signal : SIGUSR1);
+    int status = 0, received = 0;
+    const pid_t ended = waitpid(child, &status, WNOHANG);
+    if (ended < 0) throw OperatingError("cannot await " + words[0] + ": " + std::strerror(errno));
+    if (ended == child) return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (sigwait(&watched, &received) != 0 || received == SIGCHLD) continue;
+    kill(child, asked ? received : SIGUSR1);
     asked = true;
   }
 }

@@ -139,6 +139,25 @@ TEST_F(ImportedFile, IsACheckpointOfTheRecipesRun) {
   expect_continued(kWhole);
 }
 
+// Lightning saves there by default.
+TEST_F(ImportedFile, OfAnEpochsEndBeginsTheNextEpoch) {
+  ForeignRun end = kLightning;
+  end.checkpoint = "lightning_end.ckpt";
+  train(end.loading());
+  EXPECT_EQ(logged(run_, "loss").size(), 28u - 7u);
+}
+
+TEST_F(ImportedFile, NamesWhatTheRecipeHasNoPlaceFor) {
+  const std::string ema = "[[algorithms]]\nkind = 'ema'\nhalf_life = '4ba'\n";
+  ForeignRun without = kWhole;
+  without.more.erase(without.more.find(ema), ema.size());
+  EXPECT_THAT(import_text(recipe_of(without.recipe()), {.path = kWhole.path(), .out = folder_.path("out")}),
+              testing::AllOf(HasSubstr("21 of the optimizer, the time"),
+                             HasSubstr("not taken over: 'algorithms/EMA/")));
+  const std::string lora = kTrainer.loading("[[algorithms]]\nkind = 'lora'\n");
+  EXPECT_THAT(message_of<UserError>([&] { check_text(recipe_of(lora), {}); }), HasSubstr("lora_A.weight"));
+}
+
 TEST_F(ImportedFile, OfWeightsAloneStartsAfresh) {
   train(kSharded.loading("load_weights_only = true\n"), "", 2);
   EXPECT_EQ(logged(run_, "loss").size(), 28u);

@@ -242,6 +242,9 @@ class PythonTest(unittest.TestCase):
         self.assertIn("did you mean momentum?", text)
         noise = f"warning: w\nerror: e\n  | e\n{'-' * 70}\nmpirun: a rank exited\n"
         self.assertEqual(str(_program.failure(2, noise)), "e\n  | e")
+        with self.assertRaisesRegex(tutti.RecipeError, "batch_sise"):
+            tutti.train({"data": {"train": {"batch_sise": 4}}}, data=([[0.0, 1.0]] * 8, [0] * 8),
+                        run_dir=self.folder / "typo")
         with self.assertRaisesRegex(tutti.RecipeError, "cannot read the recipe"):
             tutti.train(self.folder / "none.toml")
         with self.assertRaisesRegex(tutti.RecipeError, "input has the dtype <U1; expected numbers"):

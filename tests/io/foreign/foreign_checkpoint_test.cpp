@@ -46,6 +46,15 @@ TEST_F(ForeignCheckpointTest, WithoutWeightsNamesWhatWasLookedFor) {
   EXPECT_THAT(refused(path_), AllOf(HasSubstr("looked for"), HasSubstr("model_state_dict")));
 }
 
+// 45 lists, each twice in the next: 2^44 of them, written out.
+TEST_F(ForeignCheckpointTest, OfListsInListsIsRefused) {
+  std::string bytes = "\x80\x02}" + Pickled::text("model") + std::string("]q\0", 3);
+  for (char i = 1; i < 45; ++i)
+    bytes += std::string("0]q") + i + "(h" + static_cast<char>(i - 1) + "h" + static_cast<char>(i - 1) + "e";
+  write_torch_archive(path_, bytes + "s.");
+  EXPECT_THAT(refused(path_), HasSubstr("too many objects"));
+}
+
 TEST_F(ForeignCheckpointTest, OfATruncatedShardNamesTheFile) {
   std::filesystem::copy(kComposers / "sharded", scratch_.path("sharded"));
   const std::string shard = scratch_.path("sharded/__1_0.distcp");

@@ -165,17 +165,17 @@ void MlflowFiles::flush(bool sync) {
 
 void MlflowFiles::write_points(bool sync) {
   flushed_ = clock_.now();
-  attempt([&] {
-    for (auto& [name, metric] : metrics_) {
-      if (metric.unwritten.empty()) continue;
-      if (!metric.is_open) open_metric(name, metric);
-      const auto file = disk_.open(folder_ + "/metrics/" + name, /*truncate=*/false);
-      file->write_at(metric.written, std::as_bytes(std::span(metric.unwritten)));
+  for (auto& [name, metric] : metrics_) {
+    if (metric.unwritten.empty()) continue;
+    attempt([&, &path = name, &points = metric] {
+      if (!points.is_open) open_metric(path, points);
+      const auto file = disk_.open(folder_ + "/metrics/" + path, /*truncate=*/false);
+      file->write_at(points.written, std::as_bytes(std::span(points.unwritten)));
       if (sync) file->sync();
-      metric.written += metric.unwritten.size();
-      unwritten_ -= std::exchange(metric.unwritten, {}).size();
-    }
-  });
+      points.written += points.unwritten.size();
+      unwritten_ -= std::exchange(points.unwritten, {}).size();
+    });
+  }
 }
 
 bool MlflowFiles::finish(bool) {

@@ -1,6 +1,7 @@
 #include "training/loggers/trackers/mlflow_sender.h"
 
 #include <algorithm>
+#include <vector>
 #include <sstream>
 
 #include "io/json/json_line.h"
@@ -146,7 +147,13 @@ bool MlflowSender::send_artifact(const std::string& path) {
       warn_(uri_ + " takes no artifacts over HTTP: images, tables and texts stay in " + artifacts_);
     return true;
   }
-  const auto bytes = disk_.read(artifacts_ + "/" + path);
+  std::vector<std::byte> bytes;
+  try {
+    bytes = disk_.read(artifacts_ + "/" + path);
+  } catch (const OperatingError& error) {
+    warn_(error.what());
+    return true;
+  }
   return passed(api_.put_artifact(known_, path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}),
                 path);
 }
