@@ -60,7 +60,8 @@ nightly: build
 	tests/gpu_bundle_rehearsal.sh $(BUILD)
 	JOBS=$(JOBS) tests/libtorch_versions.sh $(BUILD)
 	tools/setup.sh --openmpi
-	cd $(BUILD) && TUTTI_OPENMPI=$${XDG_CACHE_HOME:-$$HOME/.cache}/tutti/openmpi-5.0.11 ctest -R 'runs_(same_bits|stops|crashes|kills|hangs)|\.np[0-9]|two_hosts' \
+	cd $(BUILD) && TUTTI_OPENMPI=$${XDG_CACHE_HOME:-$$HOME/.cache}/tutti/openmpi-5.0.11 ctest \
+		-R 'runs_(same_bits|stops|crashes|kills|hangs)|\.np[0-9]|two_hosts' \
 		--parallel $$((3 * $(JOBS) + 1)) --output-on-failure --no-tests=error
 	$(MAKE) wheel
 	tests/wheel.sh $(BUILD)/wheel/tutti-*.whl

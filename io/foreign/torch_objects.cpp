@@ -75,8 +75,7 @@ class TreeOfPickle {
 
   ObjectTree of(const PickledValue& value, const std::string& name = "", int depth = 0) const {
     if (depth > kMostNested) archive_.fail("its objects contain each other");
-    if (++objects_ > kMostObjects)
-      archive_.fail("it has too many objects, or the same objects in each other");
+    if (++objects_ > kMostObjects) archive_.fail("too many objects, or the same objects in each other");
     return std::visit([&](const auto& one) { return tree(one, name, depth + 1); }, value.value);
   }
 
