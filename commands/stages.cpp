@@ -4,13 +4,11 @@
 #include <exception>
 #include <filesystem>
 #include <optional>
-#include <random>
 #include <utility>
 
 #include "analysis/run_folder.h"
 #include "commands/check.h"
 #include "commands/loaded_model.h"
-#include "commands/local_train.h"
 #include "commands/train.h"
 #include "data/readers/make_dataset.h"
 #include "io/checkpoint/checkpoint_catalog.h"
@@ -201,23 +199,13 @@ struct StageEnd {
 StageEnd train_stage(const StagePlan& plan, std::size_t stage, const TrainOptions& options,
                      Launcher& launcher) {
   const std::string resume = stage == 0 || plan.resume == "auto" ? plan.resume : "";
-  if (options.local_ranks == 0) {
-    const int code =
-        launcher.train([&] { return plan.recipe(stage); }, {.run_dir = plan.folder(stage),
-                                                            .resume = resume,
-                                                            .ends_process = stage + 1 == plan.stages.size(),
-                                                            .json = options.json});
-    return {code, launcher.stopped()};
-  }
-  LocalRunOptions local;
-  local.live = true;
-  local.json = options.json;
-  local.ranks = options.local_ranks;
-  local.fresh_seed = std::random_device()();
-  local.run_dir = plan.folder(stage);
-  local.resume = resume;
-  const LocalRunResult result = train_in_one_process(plan.recipe(stage), local);
-  return {result.exit_code, result.stopped};
+  const int code =
+      launcher.train([&] { return plan.recipe(stage); }, {.run_dir = plan.folder(stage),
+                                                          .resume = resume,
+                                                          .ends_process = stage + 1 == plan.stages.size(),
+                                                          .json = options.json,
+                                                          .local_ranks = options.local_ranks});
+  return {code, launcher.stopped()};
 }
 
 void announce(const StagePlan& plan, std::size_t stage) {

@@ -8,6 +8,7 @@
 #include "data/tokenizers/unicode/code_points.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
+#include "runtime/process/shared_symbol.h"
 
 namespace tutti {
 namespace {
@@ -35,10 +36,7 @@ struct Library {
       throw UserError(
           std::string("a regular expression of a tokenizer needs Oniguruma (Debian: libonig5): ") +
           dlerror());
-    const auto find = [file]<class Symbol>(Symbol& symbol, const char* name) {
-      symbol = reinterpret_cast<Symbol>(dlsym(file, name));
-      TUTTI_ASSERT(symbol, name);
-    };
+    const auto find = [file](auto& symbol, const char* name) { find_symbol(file, symbol, name); };
     find(make, "onig_new");
     find(free, "onig_free");
     find(search, "onig_search");

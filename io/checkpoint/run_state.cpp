@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "io/checkpoint/timestamp_fields.h"
 #include "io/json/json_text.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
@@ -10,17 +11,6 @@
 namespace tutti {
 namespace {
 
-constexpr std::pair<const char*, int64_t Timestamp::*> kCounts[] = {
-    {"iteration", &Timestamp::iteration},
-    {"epoch", &Timestamp::epoch},
-    {"step", &Timestamp::batch},
-    {"sample", &Timestamp::sample},
-    {"token", &Timestamp::token},
-    {"epoch_in_iteration", &Timestamp::epoch_in_iteration},
-    {"token_in_iteration", &Timestamp::token_in_iteration},
-    {"batch_in_epoch", &Timestamp::batch_in_epoch},
-    {"sample_in_epoch", &Timestamp::sample_in_epoch},
-    {"token_in_epoch", &Timestamp::token_in_epoch}};
 constexpr std::pair<const char*, double Timestamp::*> kSeconds[] = {
     {"seconds", &Timestamp::total_wct},
     {"iteration_seconds", &Timestamp::iteration_wct},
@@ -31,11 +21,11 @@ constexpr std::pair<const char*, double Timestamp::*> kSeconds[] = {
 
 // The fields of a time lie beside the other fields of its object.
 inline void to_json(nlohmann::json& to, const Timestamp& time) {
-  for (const auto& [key, field] : kCounts) to[key] = time.*field;
+  for (const auto& [key, field] : kTimestampCounts) to[key] = time.*field;
   for (const auto& [key, field] : kSeconds) to[key] = time.*field;
 }
 inline void from_json(const nlohmann::json& from, Timestamp& time) {
-  for (const auto& [key, field] : kCounts) time.*field = from.value(key, time.*field);
+  for (const auto& [key, field] : kTimestampCounts) time.*field = from.value(key, time.*field);
   for (const auto& [key, field] : kSeconds) time.*field = from.value(key, time.*field);
 }
 

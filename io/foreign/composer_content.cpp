@@ -1,21 +1,11 @@
 #include <map>
 
+#include "io/checkpoint/timestamp_fields.h"
 #include "io/foreign/foreign_content.h"
 
 namespace tutti {
 namespace {
 
-constexpr std::pair<const char*, int64_t Timestamp::*> kComposerCounts[] = {
-    {"iteration", &Timestamp::iteration},
-    {"epoch", &Timestamp::epoch},
-    {"batch", &Timestamp::batch},
-    {"sample", &Timestamp::sample},
-    {"token", &Timestamp::token},
-    {"epoch_in_iteration", &Timestamp::epoch_in_iteration},
-    {"token_in_iteration", &Timestamp::token_in_iteration},
-    {"batch_in_epoch", &Timestamp::batch_in_epoch},
-    {"sample_in_epoch", &Timestamp::sample_in_epoch},
-    {"token_in_epoch", &Timestamp::token_in_epoch}};
 constexpr std::pair<const char*, double Timestamp::*> kComposerSeconds[] = {
     {"total_wct", &Timestamp::total_wct},
     {"iteration_wct", &Timestamp::iteration_wct},
@@ -42,8 +32,7 @@ class ComposerState {
     read_algorithms();
     read_scaler();
     read_callbacks();
-    if (saved_.find("rng"))
-      leave("random generators: tutti's numbers are functions of the seed and the step");
+    if (saved_.find("rng")) leave_generators(content_);
     if (const ObjectTree* data = state_.at({"dataset_state", "train"}); data && data->dict())
       leave("the state of the dataset: the position in the data follows from the time");
     return std::move(content_);
@@ -65,8 +54,10 @@ class ComposerState {
     if (!saved) saved = state_.find("timestamp");
     if (!saved) return;
     Timestamp& time = content_.state.time;
-    for (const auto& [key, field] : kComposerCounts)
-      if (const ObjectTree* value = saved->find(key)) time.*field = value->integer(0);
+    for (const auto& [key, field] : kTimestampCounts) {
+      const ObjectTree* value = saved->find(field == &Timestamp::batch ? "batch" : key);
+      if (value) time.*field = value->integer(0);
+    }
     for (const auto& [key, field] : kComposerSeconds)
       if (const ObjectTree* value = saved->find(key)) time.*field = value->number(0);
     if (saved->find("iteration")) return;

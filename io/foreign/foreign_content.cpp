@@ -52,6 +52,10 @@ const ObjectTree* item(const ObjectTree* list, std::size_t index) {
   return list->find(std::to_string(index));
 }
 
+void leave_generators(ForeignContent& content) {
+  leave_behind(content, "random generators: tutti's numbers are functions of the seed and the step");
+}
+
 void add_weights(ForeignContent& content, const ObjectTree* state_dict) {
   if (!state_dict || !state_dict->dict()) return;
   for (const auto& [name, value] : *state_dict->dict()) {

@@ -37,6 +37,8 @@ ForeignContent plain_content(const ObjectTree& saved);
 bool is_composers(const ObjectTree& saved);
 bool is_lightnings(const ObjectTree& saved);
 
+// Says that the program's random generators are not taken over.
+void leave_generators(ForeignContent& content);
 // Adds the tensors of a state_dict(). What is no tensor is listed.
 void add_weights(ForeignContent& content, const ObjectTree* state_dict);
 // Adds an optimizer's state_dict(): state by name or number, and the learning rate.

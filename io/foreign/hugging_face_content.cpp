@@ -66,9 +66,7 @@ ForeignContent hugging_face_content(const std::string& folder) {
     add_optimizer(content, read_torch_objects(path));
   if (const std::string path = folder + "/trainer_state.json"; disk.exists(path))
     add_time(content, disk, path);
-  if (disk.exists(folder + "/rng_state.pth"))
-    content.state.imported.left_behind.push_back(
-        "random generators: tutti's numbers are functions of the seed and the step");
+  if (disk.exists(folder + "/rng_state.pth")) leave_generators(content);
   return content;
 }
 

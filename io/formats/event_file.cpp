@@ -31,8 +31,7 @@ constexpr uint32_t kDtype = 1, kShape = 2, kStrings = 8, kDim = 2, kSize = 1;
 
 }  // namespace proto
 
-constexpr std::size_t kMostUnwritten = 1 << 20;  // bytes
-constexpr uint32_t kCastagnoli = 0x82f63b78;     // reflected
+constexpr uint32_t kCastagnoli = 0x82f63b78;  // reflected
 constexpr uint32_t kMaskDelta = 0xa282ead8;
 
 using protobuf::bytes;
@@ -60,8 +59,8 @@ uint32_t masked_crc32c(const std::string& data) {
   return ((crc >> 15) | (crc << 17)) + kMaskDelta;
 }
 
-EventFile::EventFile(Disk& disk, const std::string& path, double wall_time_s)
-    : disk_(disk), path_(path), file_(disk.open(path, /*truncate=*/true)) {
+EventFile::EventFile(Disk& disk, const std::string& path, double wall_time_s) : file_(disk, path) {
+  file_.begin();
   record(event(wall_time_s, 0, bytes(proto::kFileVersion, "brain.Event:2")));
 }
 
@@ -96,32 +95,18 @@ void EventFile::image(const std::string& name, const Image& image, int64_t step,
 
 void EventFile::record(const std::string& event) {
   if (!known_.empty() && known_.contains(without_time(event))) return;
-  if (!unwritten_.empty() && unwritten_.size() + event.size() > kMostUnwritten) {
-    ++dropped_;
-    return;
-  }
+  if (!file_.has_room(event.size())) return;
   const std::string length = little_endian<uint64_t>(event.size());
-  unwritten_ += length + little_endian(masked_crc32c(length)) + event + little_endian(masked_crc32c(event));
-}
-
-// A failed append is overwritten by the next one, which begins with the same bytes.
-void EventFile::flush(bool sync) {
-  if (!unwritten_.empty()) file_->append(std::as_bytes(std::span(unwritten_)));
-  written_ += unwritten_.size();
-  unwritten_.clear();
-  if (!sync) return;
-  file_->sync();
-  if (!name_synced_) disk_.sync_folder(std::filesystem::path(path_).parent_path());
-  name_synced_ = true;
+  file_.add(length + little_endian(masked_crc32c(length)) + event + little_endian(masked_crc32c(event)));
 }
 
 // A failed append may have written the first of the unwritten records.
 int64_t EventFile::missing() const {
-  const uint64_t there = unwritten_.empty() ? 0 : bytes_behind(disk_, path_, written_);
-  int64_t missing = dropped_;
-  for (std::size_t at = 0; at < unwritten_.size();) {
+  const uint64_t there = file_.half_written();
+  int64_t missing = dropped();
+  for (std::size_t at = 0; at < file_.unwritten().size();) {
     uint64_t length = 0;
-    std::memcpy(&length, unwritten_.data() + at, sizeof length);
+    std::memcpy(&length, file_.unwritten().data() + at, sizeof length);
     at += kBeforeEvent + length + kAfterEvent;
     missing += at > there;
   }

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "io/appended_file.h"
 #include "runtime/disk.h"
 
 namespace tutti {
@@ -34,22 +34,16 @@ class EventFile {
   void image(const std::string& tag, const Image& image, int64_t step, double wall_time_s);
 
   // Throws OperatingError; no record is lost then.
-  void flush(bool sync);
-  const std::string& path() const { return path_; }
-  int64_t dropped() const { return dropped_; }  // records
-  int64_t missing() const;                      // records dropped or not yet written
+  void flush(bool sync) { file_.flush(sync); }
+  const std::string& path() const { return file_.path(); }
+  int64_t dropped() const { return file_.dropped(); }  // records
+  int64_t missing() const;                             // records dropped or not yet written
 
  private:
   void record(const std::string& event);
 
-  Disk& disk_;
-  std::string path_;
-  std::unique_ptr<WritableFile> file_;
-  bool name_synced_ = false;  // the file's name is durable
+  AppendedFile file_;
   std::set<std::string> known_;
-  uint64_t written_ = 0;  // bytes
-  std::string unwritten_;
-  int64_t dropped_ = 0;
 };
 
 // The checksum of TensorFlow's record format; the CRC is Castagnoli's.

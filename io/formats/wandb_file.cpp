@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <optional>
 #include <string_view>
 
@@ -21,8 +20,7 @@ constexpr uint64_t kBlock = 32768, kBeforeFragment = 7;     // bytes
 constexpr uint32_t kCrc = 0xedb88320;                       // reflected
 enum FragmentType : uint8_t { kWhole = 1, kFirst = 2, kMiddle = 3, kLast = 4 };
 
-constexpr std::size_t kMostUnwrittenRecords = 1 << 20;  // bytes
-constexpr const char* kOldestReader = "0.70.0";         // of wandb's own files: min_consumer
+constexpr const char* kOldestReader = "0.70.0";  // of wandb's own files: min_consumer
 
 // Numbers of fields of wandb_internal.proto.
 namespace wandb {
@@ -156,8 +154,8 @@ WandbRow wandb_row(std::string_view bytes) {
 }
 
 void WandbFile::begin(const WandbRun& run) {
-  file_ = disk_.open(path_, /*truncate=*/true);
-  unwritten_ = kHeader;
+  file_.begin();
+  file_.add(kHeader);
   record(wandb::kHeader,
          protobuf::bytes(wandb::kVersionInfo, protobuf::bytes(wandb::kProducer, "tutti") +
                                                   protobuf::bytes(wandb::kMinConsumer, kOldestReader)));
@@ -170,9 +168,9 @@ void WandbFile::begin(const WandbRun& run) {
 }
 
 WandbFile::Kept WandbFile::resume(int64_t step) {
-  const auto bytes = disk_.read(path_);
+  const auto bytes = disk_.read(path());
   const std::string_view file(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (!file.starts_with(kHeader)) throw OperatingError(path_ + ": is no file of Weights & Biases");
+  if (!file.starts_with(kHeader)) throw OperatingError(path() + ": is no file of Weights & Biases");
   Kept kept;
   std::string last_row;
   uint64_t end = kHeader.size();
@@ -189,9 +187,8 @@ WandbFile::Kept WandbFile::resume(int64_t step) {
   }
   if (const auto values = wandb_row(last_row).values; values.contains("_runtime"))
     kept.runtime_s = std::strtod(values.at("_runtime").c_str(), nullptr);
-  written_ = end;
-  replace_file(disk_, path_, file.substr(0, written_));
-  file_ = disk_.open(path_, /*truncate=*/false);
+  replace_file(disk_, path(), file.substr(0, end));
+  file_.resume(end);
   return kept;
 }
 
@@ -226,23 +223,9 @@ void WandbFile::exit(int64_t runtime_s) {
 
 void WandbFile::record(uint32_t field, const std::string& message) {
   const std::string record = protobuf::number(wandb::kNumber, records_ + 1) + protobuf::bytes(field, message);
-  if (!unwritten_.empty() && unwritten_.size() + record.size() > kMostUnwrittenRecords) {
-    ++dropped_;
-    return;
-  }
+  if (!file_.has_room(record.size())) return;
   ++records_;
-  unwritten_ += fragments(record, written_ + unwritten_.size());
-}
-
-// A failed append is overwritten by the next one, which begins with the same bytes.
-void WandbFile::flush(bool sync) {
-  if (!unwritten_.empty()) file_->append(std::as_bytes(std::span(unwritten_)));
-  written_ += unwritten_.size();
-  unwritten_.clear();
-  if (!sync) return;
-  file_->sync();
-  if (!name_synced_) disk_.sync_folder(std::filesystem::path(path_).parent_path());
-  name_synced_ = true;
+  file_.add(fragments(record, file_.end()));
 }
 
 }  // namespace tutti

@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "io/appended_file.h"
 #include "runtime/disk.h"
 
 namespace tutti {
@@ -34,7 +34,7 @@ struct WandbRow {
 // `flush`. If the disk is full, up to 1 MiB (or one larger record) is kept, and more records are dropped.
 class WandbFile {
  public:
-  WandbFile(Disk& disk, std::string path) : disk_(disk), path_(std::move(path)) {}
+  WandbFile(Disk& disk, std::string path) : disk_(disk), file_(disk, std::move(path)) {}
 
   // A new file.
   void begin(const WandbRun& run);
@@ -59,22 +59,17 @@ class WandbFile {
   void exit(int64_t runtime_s);
 
   // Throws OperatingError; no record is lost then.
-  void flush(bool sync);
-  int64_t dropped() const { return dropped_; }                 // records
-  std::size_t unwritten() const { return unwritten_.size(); }  // bytes
-  const std::string& path() const { return path_; }
+  void flush(bool sync) { file_.flush(sync); }
+  int64_t dropped() const { return file_.dropped(); }                 // records
+  std::size_t unwritten() const { return file_.unwritten().size(); }  // bytes
+  const std::string& path() const { return file_.path(); }
 
  private:
   void record(uint32_t field, const std::string& message);
 
   Disk& disk_;
-  std::string path_;
-  std::unique_ptr<WritableFile> file_;
-  bool name_synced_ = false;  // the file's name is durable
-  uint64_t written_ = 0;      // bytes
-  std::string unwritten_;
+  AppendedFile file_;
   int64_t records_ = 0;
-  int64_t dropped_ = 0;
 };
 
 // A row as bytes, for a file of its own, and back; damaged bytes are read up to the damage.

@@ -9,6 +9,7 @@
 
 #include "runtime/broken_pipe.h"
 #include "runtime/error.h"
+#include "runtime/process/shared_symbol.h"
 #include "runtime/text.h"
 
 namespace tutti {
@@ -60,10 +61,7 @@ struct Library {
       if (!file) file = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!file)
       throw UserError(std::string("a server over HTTP needs libcurl (Debian: libcurl4): ") + dlerror());
-    const auto find = [file]<class Function>(Function& function, const char* name) {
-      function = reinterpret_cast<Function>(dlsym(file, name));
-      TUTTI_ASSERT(function, name);
-    };
+    const auto find = [file](auto& symbol, const char* name) { find_symbol(file, symbol, name); };
     find(make, "curl_easy_init");
     find(free, "curl_easy_cleanup");
     find(reset, "curl_easy_reset");
