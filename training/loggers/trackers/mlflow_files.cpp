@@ -107,7 +107,11 @@ void MlflowFiles::attempt(const Work& work) try {
   work();
   is_broken_ = false;
 } catch (const OperatingError& error) {
-  if (!is_broken_) warn_(error.what());
+  fail(error.what());
+}
+
+void MlflowFiles::fail(const std::string& why) {
+  if (!is_broken_) warn_(why);
   is_broken_ = true;
 }
 
@@ -132,7 +136,11 @@ void MlflowFiles::log_metrics(const LoggedMetrics& metrics, const LogTime& time)
   const std::string now = std::to_string(clock_.unix_ms());
   for (const auto& [name, value] : metrics) {
     Metric& metric = metrics_[name];
-    if (!metric.is_open) attempt([&] { open_metric(name, metric); });
+    if (!metric.is_open) try {
+        open_metric(name, metric);
+      } catch (const OperatingError& error) {
+        fail(error.what());
+      }
     if (metric.last && *metric.last >= time.at.batch) continue;
     const std::string line = now + " " + tracked_number(value) + " " + std::to_string(time.at.batch) + "\n";
     if (unwritten_ + line.size() > kMostUnwrittenPoints) {
@@ -163,19 +171,31 @@ void MlflowFiles::flush(bool sync) {
   if (sync || seconds(clock_.now() - flushed_) >= flush_seconds_) write_points(sync);
 }
 
+void MlflowFiles::write_metric(const std::string& name, Metric& metric, bool sync) {
+  if (metric.unwritten.empty()) return;
+  if (!metric.is_open) open_metric(name, metric);
+  const auto file = disk_.open(folder_ + "/metrics/" + name, /*truncate=*/false);
+  file->write_at(metric.written, std::as_bytes(std::span(metric.unwritten)));
+  if (sync) file->sync();
+  metric.written += metric.unwritten.size();
+  unwritten_ -= std::exchange(metric.unwritten, {}).size();
+}
+
+// A metric that cannot be written hinders no other.
 void MlflowFiles::write_points(bool sync) {
   flushed_ = clock_.now();
+  std::string trouble;
   for (auto& [name, metric] : metrics_) {
-    if (metric.unwritten.empty()) continue;
-    attempt([&, &path = name, &points = metric] {
-      if (!points.is_open) open_metric(path, points);
-      const auto file = disk_.open(folder_ + "/metrics/" + path, /*truncate=*/false);
-      file->write_at(points.written, std::as_bytes(std::span(points.unwritten)));
-      if (sync) file->sync();
-      points.written += points.unwritten.size();
-      unwritten_ -= std::exchange(points.unwritten, {}).size();
-    });
+    try {
+      write_metric(name, metric, sync);
+    } catch (const OperatingError& error) {
+      trouble = error.what();
+    }
   }
+  if (trouble.empty())
+    is_broken_ = false;
+  else
+    fail(trouble);
 }
 
 bool MlflowFiles::finish(bool) {

@@ -43,8 +43,10 @@ class MlflowFiles final : public MlflowStore {
   std::string experiment_folder(const std::string& id) const { return root_ + "/" + id; }
   std::string experiment_id() const;
   void write_run(int status, int64_t end_ms);
+  void fail(const std::string& why);  // warns of the first of failures in a row
   void write_points(bool sync);
   void open_metric(const std::string& name, Metric& metric);
+  void write_metric(const std::string& name, Metric& metric, bool sync);
   void write(const std::string& path, const std::string& bytes);
   template <class Work>
   void attempt(const Work& work);

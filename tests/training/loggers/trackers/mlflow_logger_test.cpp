@@ -214,6 +214,19 @@ TEST_F(MlflowTest, FilesOfAKilledRunContinueWithoutRepeatedPoints) {
   EXPECT_EQ(metric("eval"), "10 1\n20 2\n30 3\n40 4\n");
 }
 
+// "a" is a file, and would have to be the folder of "a/b".
+TEST_F(MlflowTest, AMetricThatCannotBeWrittenHindersNoOther) {
+  auto one = files();
+  one.open(start());
+  for (int64_t step = 1; step <= 3; ++step) {
+    one.log_metrics({{"a", 1.0}, {"a/b", 2.0}, {"z", 3.0}}, at(step, step));
+    one.flush(true);
+  }
+  EXPECT_EQ(metric("a"), "1 1\n1 2\n1 3\n");
+  EXPECT_EQ(metric("z"), "3 1\n3 2\n3 3\n");
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("/metrics/a")));
+}
+
 TEST_F(MlflowTest, RunsOfAnExperimentShareItsFolder) {
   for (int i = 0; i < 2; ++i) {
     ++clock_.ms;
