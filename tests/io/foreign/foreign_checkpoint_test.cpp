@@ -113,5 +113,20 @@ TEST_F(ForeignCheckpointTest, SafetensorsAreSharedOutWithAnIndex) {
   for (const auto& [name, tensor] : tensors) EXPECT_TRUE(read.at(name).equal(tensor)) << name;
 }
 
+// Readers prefer one whole file to an index.
+TEST_F(ForeignCheckpointTest, NoPartOfAnEarlierSetIsLeft) {
+  const std::string path = scratch_.path("set/model.safetensors");
+  disk_.make_folders(scratch_.path("set"));
+  for (const auto& [most, files] : {std::pair{200, 1}, {32, 4}, {64, 3}, {200, 1}}) {
+    const std::map<std::string, at::Tensor> tensors{
+        {"a", at::rand({8})}, {"b", at::rand({8})}, {"c", at::rand({8})}};
+    write_safetensors_set(disk_, path, MemoryTensors(tensors).entries(), static_cast<uint64_t>(most),
+                          [&](const std::string& name) { return tensors.at(name); });
+    EXPECT_EQ(std::ssize(disk_.list(scratch_.path("set"))), files) << most;
+    const auto read = read_weights(scratch_.path("set"));
+    for (const auto& [name, tensor] : tensors) EXPECT_TRUE(read.at(name).equal(tensor)) << name << most;
+  }
+}
+
 }  // namespace
 }  // namespace tutti
