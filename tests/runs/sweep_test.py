@@ -1,4 +1,5 @@
 """`tutti sweep` and `tutti lr-find`: trials, kills, halving, and what the user is told."""
+import contextlib
 import json
 import os
 import re
@@ -48,7 +49,12 @@ class Sweeps(tutti_run.RunTest):
         return tutti("sweep", self.recipe, "--run-dir", self.sweep, *arguments)
 
     def results(self):
-        return {path.parent.name: json.loads(path.read_text()) for path in self.sweep.glob("*/result.json")}
+        """Of all trials that have ended. A trial that continues removes its result, perhaps between list and read."""
+        results = {}
+        for path in self.sweep.glob("*/result.json"):
+            with contextlib.suppress(FileNotFoundError):
+                results[path.parent.name] = json.loads(path.read_text())
+        return results
 
     def finished(self):
         return [name for name, result in self.results().items() if result["ended"] == "max_duration"]
