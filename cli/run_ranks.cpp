@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <map>
 #include <memory>
 
 #include "cli/commands.h"
@@ -50,13 +51,39 @@ struct Launch {
   bool is_own = false;  // a command of tutti, not another program
 };
 
+// How many values an option of mpirun takes: a host, too, may be called like a command.
+std::ptrdiff_t number_of_values(const std::string& option) {
+  static const std::map<std::string, std::ptrdiff_t> numbers = {
+      {"-np", 1},        {"--np", 1},          {"-n", 1},        {"-c", 1},       {"-H", 1},
+      {"-host", 1},      {"--host", 1},        {"--hosts", 1},   {"-x", 1},       {"-hostfile", 1},
+      {"--hostfile", 1}, {"-machinefile", 1},  {"--map-by", 1},  {"--wdir", 1},   {"-wdir", 1},
+      {"--output", 1},   {"--machinefile", 1}, {"--bind-to", 1}, {"--prefix", 1}, {"--rank-by", 1},
+      {"-mca", 2},       {"--mca", 2},         {"--prtemca", 2}, {"--gmca", 2}};
+  const auto at = numbers.find(option);
+  return at == numbers.end() ? 0 : at->second;
+}
+
+// `--option=value` in two words, as every mpirun understands them, and --hosts as --host.
+CommandWords options_for_mpirun(const CommandWords& words) {
+  CommandWords options;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    std::string name = word.substr(0, equals);
+    const bool in_one = equals != word.npos && number_of_values(name) == 1;
+    if (!in_one) name = word;
+    options.push_back(name == "--hosts" ? "--host" : name);
+    if (in_one) options.push_back(word.substr(equals + 1));
+  }
+  return options;
+}
+
 Launch launch_of(const CLI::App& app, const CommandWords& words) {
   const CommandWords names = names_of_commands(app);
-  auto at = std::ranges::find_if(
-      words, [&](const std::string& word) { return word == "--" || std::ranges::count(names, word) > 0; });
+  auto at = words.begin();
+  while (at != words.end() && *at != "--" && std::ranges::count(names, *at) == 0)
+    at += std::min(1 + number_of_values(*at), words.end() - at);
   if (at == words.end() || (*at == "--" && at + 1 == words.end())) throw lack_of_command(words, names);
-  Launch launch{{words.begin(), at}, {}, *at != "--"};
-  std::ranges::replace(launch.options, std::string("--hosts"), std::string("--host"));
+  Launch launch{options_for_mpirun({words.begin(), at}), {}, *at != "--"};
   if (launch.is_own)
     launch.program.push_back(own_program());
   else

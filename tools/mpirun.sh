@@ -12,7 +12,7 @@ several_hosts() {
   for word in "$@"; do
     case $word in
       -H|-host|--host|-hostfile|--hostfile|-machinefile|--machinefile|-default-hostfile|--default-hostfile|\
-      -app|--app|orte_default_hostfile) return 0 ;;
+      -app|--app|--host=*|--hostfile=*|--machinefile=*|orte_default_hostfile) return 0 ;;
     esac
   done
   [[ -n $OMPI_MCA_orte_default_hostfile || ${SLURM_JOB_NUM_NODES:-1} -gt 1 ||

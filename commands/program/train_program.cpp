@@ -1,12 +1,11 @@
 #include "commands/program/train_program.h"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "runtime/error.h"
@@ -16,139 +15,78 @@
 namespace tutti {
 namespace {
 
-constexpr int kMostRanks = 1024;
-
-constexpr const char* kHelp = R"(  RECIPE              the recipe, a TOML file
-  --set KEY=VALUE     set a key of the recipe; may be given several times
-  --run-dir DIR       the run's folder (default: runs/ and the recipe's run_name)
-  --resume auto|PATH  resume from a checkpoint; auto, the default: the run's newest good one if any
-  --local-ranks N     ranks in this one process, without mpirun
-  --json              print nothing but the result, as JSON, at the end
-  --help              print this text
-)";
-
-bool is_option(std::string_view word) { return word.size() > 1 && word.starts_with('-'); }
-
-bool is_file(const std::string& path) {
-  std::error_code ignored;
-  return std::filesystem::is_regular_file(path, ignored);
+// The options of a Trainer, which stands as long as the parser does.
+void add_arguments(CLI::App& app, Trainer::Options& options) {
+  app.add_option("RECIPE", options.recipe, "the recipe, a TOML file");
+  app.add_option("--set", options.overrides, "set a key of the recipe; may be given several times")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  app.add_option("--run-dir", options.run_dir, "the run's folder (default: runs/ and the recipe's run_name)")
+      ->type_name("DIR");
+  app.add_option("--resume", options.resume,
+                 "resume from a checkpoint; auto, the default: the run's newest good one if any")
+      ->type_name("auto|PATH")
+      ->expected(0, 1)
+      ->default_str("auto");
+  app.add_option("--local-ranks", options.local_ranks, "ranks in this one process, without mpirun")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1024));
+  app.add_flag("--json", options.json, "print nothing but the result, as JSON, at the end")
+      ->disable_flag_override();
 }
 
-// Reads arguments one after the other into the options of a Trainer.
-class Arguments {
- public:
-  Arguments(Trainer::Options& options, std::span<char*> words)
-      : options_(options), words_(words.begin(), words.end()) {}
-
-  void read() {
-    while (next_ < words_.size()) {
-      const std::string word = words_[next_++];
-      if (is_option(word))
-        read_option(word);
-      else
-        take_recipe(word);
-    }
-    if (options_.recipe.empty()) throw UserError("expected a recipe, a TOML file (see --help)");
-  }
-
- private:
-  void read_option(const std::string& word) {
-    const std::size_t equals = word.find('=');
-    const std::string name = word.substr(0, equals);
-    require_known(name);
-    if (name == "--json" && equals == word.npos)
-      options_.json = true;
-    else if (name == "--resume" && equals == word.npos)
-      read_resume();
-    else
-      take(name, equals == word.npos ? next_value(name) : word.substr(equals + 1));
-  }
-
-  static void require_known(const std::string& name) {
-    const std::vector<std::string> known = {"--set",         "--run-dir", "--resume",
-                                            "--local-ranks", "--json",    "--help"};
-    if (std::ranges::count(known, name) > 0) return;
-    const std::string near = nearest_name(name, known);
-    throw UserError(name + " was not expected" + (near.empty() ? "" : "; did you mean " + near + "?") +
-                    " (see --help)");
-  }
-
-  void take(const std::string& name, const std::string& value) {
-    if (name == "--json") throw UserError(name + ": no value was expected (see --help)");
-    if (value.empty()) throw UserError(name + ": expected a value, not an empty text (see --help)");
-    if (name == "--set")
-      options_.overrides.push_back(value);
-    else if (name == "--run-dir")
-      options_.run_dir = value;
-    else if (name == "--resume")
-      options_.resume = value;
-    else
-      options_.local_ranks = ranks(value);
-  }
-
-  // A recipe behind --resume is no checkpoint.
-  void read_resume() {
-    options_.resume = "auto";
-    if (next_ == words_.size() || is_option(words_[next_])) return;
-    if (is_file(words_[next_])) return;
-    options_.resume = words_[next_++];
-  }
-
-  void take_recipe(const std::string& path) {
-    if (has_recipe_) throw UserError(path + " was not expected: the recipe is " + options_.recipe);
-    has_recipe_ = true;
-    options_.recipe = path;
-  }
-
-  std::string next_value(const std::string& name) {
-    if (next_ == words_.size()) throw UserError(name + ": expected a value (see --help)");
-    return words_[next_++];
-  }
-
-  static int ranks(const std::string& text) {
-    int number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size() || number < 1 || number > kMostRanks)
-      throw UserError("--local-ranks " + text + ": expected a number of ranks, from 1 to " +
-                      std::to_string(kMostRanks));
-    return number;
-  }
-
-  Trainer::Options& options_;
-  std::vector<std::string> words_;
-  std::size_t next_ = 0;
-  bool has_recipe_ = false;
-};
-
-std::span<char*> words_of(int argc, char** argv) {
-  return std::span(argv, static_cast<std::size_t>(argc)).subspan(argc > 0 ? 1 : 0);
+void refuse_empty_values(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& value : option->results())
+      if (value.empty())
+        throw UserError(option->get_name() + ": expected a value, not an empty text (see --help)");
 }
 
-bool asks_for_help(int argc, char** argv) {
-  return std::ranges::any_of(words_of(argc, argv),
-                             [](std::string_view word) { return word == "--help" || word == "-h"; });
+void refuse_extras(const CLI::App& app, const std::string& recipe) {
+  const std::vector<std::string> extras = app.remaining();
+  if (extras.empty()) return;
+  const auto option = std::ranges::find_if(extras, [](const auto& word) { return word.starts_with('-'); });
+  if (option == extras.end()) throw UserError(extras[0] + " was not expected: the recipe is " + recipe);
+  std::vector<std::string> known;
+  for (const CLI::Option* other : app.get_options())
+    for (const std::string& name : other->get_lnames()) known.push_back("--" + name);
+  const std::string near = nearest_name(option->substr(0, option->find('=')), known);
+  throw UserError(*option + " was not expected" + (near.empty() ? "" : "; did you mean " + near + "?") +
+                  " (see --help)");
 }
 
-void print_help(const char* program, const std::string& recipe) {
-  if (launched_rank().value_or(0) > 0) return;
-  const std::string own =
-      recipe.empty() || recipe.find('\n') != recipe.npos ? "" : " (default: " + recipe + ")";
-  std::printf("Usage: %s RECIPE [options], or mpirun -np N %s RECIPE [options]%s\n\n%s", program, program,
-              own.c_str(), kHelp);
+// Throws UserError for wrong words; --help prints the text and ends the process.
+void parse(CLI::App& app, const Trainer::Options& options, int argc, char** argv) {
+  try {
+    app.allow_extras();
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    if (launched_rank().value_or(0) == 0) std::printf("%s", app.help().c_str());
+    std::exit(0);
+  } catch (const CLI::ParseError& error) {
+    throw UserError(std::string(error.what()) + " (see --help)");
+  }
+  refuse_extras(app, options.recipe);
+  refuse_empty_values(app);
 }
 
 }  // namespace
 
 Trainer::Options with_arguments(Trainer::Options options, int argc, char** argv) {
-  Arguments(options, words_of(argc, argv)).read();
+  const std::string program = argc > 0 ? argv[0] : "";
+  CLI::App app("Trains on one rank; mpirun -np N " + program + " RECIPE on N of them.", program);
+  add_arguments(app, options);
+  parse(app, options, argc, argv);
+  std::error_code error;
+  if (app.count("RECIPE") == 0 && std::filesystem::is_regular_file(options.resume, error)) {
+    options.recipe = options.resume;  // a recipe behind --resume is no checkpoint
+    options.resume = "auto";
+  }
+  if (options.recipe.empty()) throw UserError("expected a recipe, a TOML file (see --help)");
   return options;
 }
 
 int train_program(int argc, char** argv, Trainer::Options options) {
-  if (asks_for_help(argc, argv)) {
-    print_help(argc > 0 ? argv[0] : "", options.recipe);
-    return 0;
-  }
   return run_program([&] { return Trainer(with_arguments(std::move(options), argc, argv)).fit(); });
 }
 

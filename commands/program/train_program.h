@@ -15,7 +15,8 @@ namespace tutti {
 int train_program(int argc, char** argv, Trainer::Options options = {});
 
 // The options, completed by the arguments, for a program with a Trainer of its own. A RECIPE among the
-// arguments replaces `options.recipe`; at least one of the two is needed. Throws UserError.
+// arguments replaces `options.recipe`; at least one of the two is needed. Throws UserError; --help prints the
+// names and ends the process.
 Trainer::Options with_arguments(Trainer::Options options, int argc, char** argv);
 
 // A classifier (LayerClassifier) that is a Net, a class derived from torch::nn::Module: made by

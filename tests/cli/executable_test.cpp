@@ -211,6 +211,11 @@ TEST_F(OnRanks, ACommandIsStartedByMpirun) {
             options_ + "-n 2 ./own train --hosts a\n1 self,vader " + library_path() + '\n');
   EXPECT_EQ(run("--hosts a:2,b train r.toml").out,
             options_ + "--host a:2,b " + program_ + " train r.toml\n1 " + library_path() + '\n');
+  EXPECT_EQ(run("--np=2 --hosts=report,b --mca list demo train r.toml").out,
+            options_ + "--np 2 --host report,b --mca list demo " + program_ + " train r.toml\n1 " +
+                library_path() + '\n');
+  EXPECT_EQ(run("--host report train r.toml").out,
+            options_ + "--host report " + program_ + " train r.toml\n1 " + library_path() + '\n');
 }
 
 TEST_F(OnRanks, WithoutACommandOrMpirunNothingStarts) {

@@ -113,7 +113,7 @@ const std::vector<Home>& homes() {
     at_home("^toml\\+\\+/", "^recipe/");
     at_home("^yaml-cpp/", "^cli/convert/");
     at_home("^spdlog/", "^runtime/log\\.cpp");
-    at_home("^CLI/", "^cli/");
+    at_home("^CLI/", "^(cli|commands/program)/");
     at_home("^(ATen|torch|c10)/", "^(?!runtime/|cli/)");
     return homes;
   }();
