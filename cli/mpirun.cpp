@@ -88,6 +88,8 @@ std::vector<std::string> mpirun_command(const std::vector<std::string>& options,
                                         const std::vector<std::string>& program) {
   set_default("OMPI_ALLOW_RUN_AS_ROOT", "1");
   set_default("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+  for (const char* name : {"OMPI_MCA_orte_forward_job_control", "PRTE_MCA_prte_forward_job_control"})
+    set_default(name, "1");  // Ctrl-Z reaches the ranks; the second name is Open MPI 5's
   set_default("OMPI_MCA_mpi_yield_when_idle", "1");  // a waiting rank leaves its core to others
   if (!may_have_several_hosts(options)) {
     set_default("OMPI_MCA_pml", "ob1");

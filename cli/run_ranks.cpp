@@ -7,8 +7,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <map>
 #include <memory>
+#include <string_view>
 
 #include "cli/commands.h"
 #include "cli/mpirun.h"
@@ -33,18 +33,6 @@ std::vector<std::string> names_of_commands(const CLI::App& app) {
   return names;
 }
 
-// The error for words without a command.
-UserError lack_of_command(const CommandWords& words, const CommandWords& names) {
-  for (const std::string& word : words) {
-    const std::string near = nearest_name(word, names);
-    if (near.empty() || !similar_name(near, word)) continue;
-    return UserError("run: there is no command " + word + "; did you mean " + near + "?");
-  }
-  return UserError(
-      "run: expected a command after mpirun's options, as in `tutti run -np 2 train recipe.toml`, "
-      "or -- and a program");
-}
-
 struct Launch {
   CommandWords options;  // for mpirun
   CommandWords program;
@@ -53,14 +41,16 @@ struct Launch {
 
 // How many values an option of mpirun takes: a host, too, may be called like a command.
 std::ptrdiff_t number_of_values(const std::string& option) {
-  static const std::map<std::string, std::ptrdiff_t> numbers = {
-      {"-np", 1},        {"--np", 1},          {"-n", 1},        {"-c", 1},       {"-H", 1},
-      {"-host", 1},      {"--host", 1},        {"--hosts", 1},   {"-x", 1},       {"-hostfile", 1},
-      {"--hostfile", 1}, {"-machinefile", 1},  {"--map-by", 1},  {"--wdir", 1},   {"-wdir", 1},
-      {"--output", 1},   {"--machinefile", 1}, {"--bind-to", 1}, {"--prefix", 1}, {"--rank-by", 1},
-      {"-mca", 2},       {"--mca", 2},         {"--prtemca", 2}, {"--gmca", 2}};
-  const auto at = numbers.find(option);
-  return at == numbers.end() ? 0 : at->second;
+  constexpr std::string_view kOne =
+      " np n c H x host hosts hostfile machinefile default-hostfile app map-by rank-by bind-to cpu-list "
+      "slot-list "
+      "rankfile wdir wd path prefix output output-filename report-uri preload-files stdin timeout tune "
+      "personality with-ft ";
+  constexpr std::string_view kTwo = " mca gmca prtemca pmixmca ";
+  const std::size_t begin = option.find_first_not_of('-');
+  if (begin != 1 && begin != 2) return 0;
+  const std::string name = ' ' + option.substr(begin) + ' ';
+  return kOne.find(name) != kOne.npos ? 1 : kTwo.find(name) != kTwo.npos ? 2 : 0;
 }
 
 // `--option=value` in two words, as every mpirun understands them, and --hosts as --host.
@@ -69,7 +59,7 @@ CommandWords options_for_mpirun(const CommandWords& words) {
   for (const std::string& word : words) {
     const std::size_t equals = word.find('=');
     std::string name = word.substr(0, equals);
-    const bool in_one = equals != word.npos && number_of_values(name) == 1;
+    const bool in_one = equals != word.npos && number_of_values(name) > 0;
     if (!in_one) name = word;
     options.push_back(name == "--hosts" ? "--host" : name);
     if (in_one) options.push_back(word.substr(equals + 1));
@@ -77,11 +67,31 @@ CommandWords options_for_mpirun(const CommandWords& words) {
   return options;
 }
 
+// Behind an option and its values, of which the first may stand in the option's word.
+CommandWords::const_iterator behind(CommandWords::const_iterator option, CommandWords::const_iterator end) {
+  const std::size_t equals = option->find('=');
+  const std::ptrdiff_t values = number_of_values(option->substr(0, equals));
+  const bool in_one = equals != option->npos && values > 0;
+  return option + std::min(1 + values - (in_one ? 1 : 0), end - option);
+}
+
+// The error for words without a command.
+UserError lack_of_command(const CommandWords& words, const CommandWords& names) {
+  for (auto word = words.begin(); word != words.end(); word = behind(word, words.end())) {
+    const std::string near = nearest_name(*word, names);
+    if (word->starts_with('-') || near.empty() || !similar_name(near, *word)) continue;
+    return UserError("run: there is no command " + *word + "; did you mean " + near + "?");
+  }
+  return UserError(
+      "run: expected a command after mpirun's options, as in `tutti run -np 2 train recipe.toml`, "
+      "or -- and a program");
+}
+
 Launch launch_of(const CLI::App& app, const CommandWords& words) {
   const CommandWords names = names_of_commands(app);
   auto at = words.begin();
   while (at != words.end() && *at != "--" && std::ranges::count(names, *at) == 0)
-    at += std::min(1 + number_of_values(*at), words.end() - at);
+    at = behind(at, words.end());
   if (at == words.end() || (*at == "--" && at + 1 == words.end())) throw lack_of_command(words, names);
   Launch launch{options_for_mpirun({words.begin(), at}), {}, *at != "--"};
   if (launch.is_own)

@@ -214,13 +214,15 @@ TEST_F(OnRanks, ACommandIsStartedByMpirun) {
   EXPECT_EQ(run("--np=2 --hosts=report,b --mca list demo train r.toml").out,
             options_ + "--np 2 --host report,b --mca list demo " + program_ + " train r.toml\n1 " +
                 library_path() + '\n');
+  EXPECT_EQ(
+      run("--mca=btl demo -x A=b train r.toml").out.find(options_ + "--mca btl demo -x A=b " + program_), 0u);
   EXPECT_EQ(run("--host report train r.toml").out,
             options_ + "--host report " + program_ + " train r.toml\n1 " + library_path() + '\n');
 }
 
 TEST_F(OnRanks, WithoutACommandOrMpirunNothingStarts) {
   EXPECT_EQ(run("-np 2 trian r.toml").err, "error: run: there is no command trian; did you mean train?\n");
-  for (const char* arguments : {"", "-np 2", "-np 2 --"})
+  for (const char* arguments : {"", "-np 2", "-np 2 --", "-np 2 --hosts train", "-np 2 --help"})
     EXPECT_EQ(run(arguments).err.find("error: run: expected a command after mpirun's options"), 0u)
         << arguments;
   EXPECT_EQ(run("-np 2").code, 2);

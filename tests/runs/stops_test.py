@@ -1,12 +1,14 @@
 """A run that is asked to stop, in whatever way, finishes its step, writes a checkpoint and exits with 0;
 resumed, it learns the same bits as one that never stopped."""
 import os
+import pathlib
 import pty
 import signal
 import subprocess
+import time
 
 import tutti_run
-from tutti_run import log, start, train, tutti
+from tutti_run import children, log, start, train, tutti
 
 FOREVER = {"train__max_duration": "100000ep", "train__eval_interval": "7ep", "checkpoint__interval": "30ep"}
 EPOCHS = 40
@@ -115,16 +117,31 @@ class Stops(tutti_run.RunTest):
         self.assert_learnt_the_same(tutti_run.trained(**options), run)
 
     def test_sigint_to_tutti_run(self):
-        """Which gives its ranks all the time that they need."""
+        """Which gives its ranks all the time that they need. Ctrl-Z stops them too, until they are continued."""
         run = self.folder / "run"
         words = ["run", "-np", 2, "train", tutti_run.DIGITS, "--run-dir", run, *tutti_run.settings(**FOREVER)]
         running = tutti(*words)
         running.wait_for(lambda: steps(run) > 20, "a step")
+        state = lambda pid: pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")")[1].split()[0]
+        started = [rank for child in children(running.process.pid) for rank in children(child)]
+        everyone = lambda: [state(pid) for pid in (running.process.pid, *started)]
+        running.process.send_signal(signal.SIGTSTP)
+        running.wait_for(lambda: everyone() == ["T"] * 3, "the stop of all")
+        running.process.send_signal(signal.SIGCONT)
+        running.wait_for(lambda: "T" not in everyone(), "their continuing")
         running.process.send_signal(signal.SIGINT)
         finished = running.wait(timeout=60)
         self.assertEqual(finished.code, 0, finished.text)
         self.assertIn("; Ctrl-C twice ends it at once, without that checkpoint", finished.text)
         self.assert_resumes(run, tutti_run.metrics(run)[-1]["step"], ranks=2)
+
+    def test_a_stop_of_tutti_run_before_its_ranks_listen(self):
+        for delay_s in (0.1, 0.3):
+            running = tutti("run", "-np", 2, "train", tutti_run.DIGITS, "--run-dir", self.folder / str(delay_s),
+                            *tutti_run.settings(**FOREVER))
+            time.sleep(delay_s)
+            running.process.send_signal(signal.SIGTERM)
+            self.assertIn(running.wait(timeout=60).code, (0, 1))
 
     def test_sigint_twice(self):
         """The first says what the second does. A run whose disk is slow still saves when the second comes."""
@@ -167,13 +184,14 @@ max_duration = "1000ba"
         return recipe
 
     def test_a_reader_of_the_progress_that_leaves_does_not_end_the_run(self):
-        run = self.folder / "run"
-        words = [tutti_run.TUTTI, "train", str(tutti_run.DIGITS), "--run-dir", str(run),
-                 *tutti_run.settings(train__max_duration="20ep")]
-        finished = tutti_run.Running(["bash", "-o", "pipefail", "-c", '"$@" | head -n 1', "-", *words]).wait()
-        self.assertEqual(finished.code, 0, finished.text)
-        self.assertEqual(len(finished.text.splitlines()), 1)
-        self.assertEqual(tutti_run.metrics(run)[-1]["epoch"], 20)
+        for ranks in (1, 2):
+            run = self.folder / str(ranks)
+            words = [tutti_run.TUTTI, *(["run", "-np", "2"] if ranks == 2 else []), "train", str(tutti_run.DIGITS),
+                     "--run-dir", str(run), *tutti_run.settings(train__max_duration="20ep")]
+            finished = tutti_run.Running(["bash", "-o", "pipefail", "-c", '"$@" | head -n 1', "-", *words]).wait()
+            self.assertEqual(finished.code, 0, finished.text)
+            self.assertEqual(len(finished.text.splitlines()), 1)
+            self.assertEqual(tutti_run.metrics(run)[-1]["epoch"], 20)
 
     def test_tutti_stop(self):
         def ask(_, run):
