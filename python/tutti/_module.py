@@ -7,6 +7,7 @@ import inspect
 import os
 import pathlib
 import tempfile
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,8 @@ import torch
 
 _IMAGE_KEYS = ("layout", "scale", "mean", "std", "transforms")  # of [data.train]: bytes become float32 NCHW
 _MOST_PLANES = 4
+_INNER = "_tutti_inner"
+_EXPORTING = threading.Lock()  # torch.export has global state
 
 
 def arguments(module: torch.nn.Module) -> list[str]:
@@ -39,16 +42,26 @@ def with_loss(module: torch.nn.Module, loss: Callable[..., torch.Tensor],
         if list(loss.parameters()):
             raise TypeError("the loss has parameters, which are trained only as a part of the module")
         loss = copy.deepcopy(loss).cpu()
-    kind, by_name = type(module), are_names(module, inputs)
+    by_name = are_names(module, inputs)
 
     def forward(self: torch.nn.Module, *given: torch.Tensor) -> dict[str, torch.Tensor]:
         *rows, target = given
-        output = kind.forward(self, **dict(zip(inputs, rows))) if by_name else kind.forward(self, *rows)
+        (inner,) = self.__dict__[_INNER]
+        before, inner.training = inner.training, self.training
+        try:
+            output = inner(**dict(zip(inputs, rows))) if by_name else inner(*rows)
+        finally:
+            inner.training = before
         scores = output if isinstance(output, torch.Tensor) else output["logits"]
         return {"loss": loss(scores, target), "prediction": scores}
 
     joined = copy.copy(module)  # has the same parameters and submodules
-    joined.__class__ = type(kind.__name__, (kind,), {"forward": forward})
+    joined.__class__ = type(type(module).__name__, (type(module),), {"forward": forward})
+    joined.__dict__.pop("forward", None)  # hooks and a patched forward are the inner module's
+    for name, value in list(vars(joined).items()):
+        if name.startswith(("_forward_", "_backward_")) and isinstance(value, dict):
+            joined.__dict__[name] = type(value)()
+    joined.__dict__[_INNER] = [module]  # a list, so that it is no submodule
     return joined
 
 
@@ -78,8 +91,12 @@ def save(folder: pathlib.Path, module: torch.nn.Module, inputs: Sequence[str],
     try:
         if not module.training:
             module.train()
-        program = _exported(module, inputs, example)
+        with _EXPORTING:
+            program = _exported(module, inputs, example)
     except Exception as error:
+        dtypes = {parameter.dtype for parameter in module.parameters() if parameter.is_floating_point()}
+        if dtypes - {torch.float32}:
+            error.add_note(f"the module has parameters of {dtypes}; data are float32: see module.float()")
         error.add_note("while torch.export read the module; docs/your_model.md: What cannot be")
         raise
     finally:

@@ -92,6 +92,8 @@ def failure(code: int, text: str, run: pathlib.Path | None = None) -> Error:
     message = _error_text(text)
     if code == 2:
         return RecipeError(message or "the program refused its arguments")
+    if code == 4:
+        message = "the last steps were all skipped: there was nothing finite to train on\n" + message
     where = f"\nrun folder: {run}" if run else ""
     return RunFailed(f"{message or 'the program said nothing'} (exit code {code}){where}", code, run)
 

@@ -46,8 +46,10 @@ def with_absolute_paths(table: Table, folder: pathlib.Path) -> Table:
 def set_kind(section: Table, place: tuple[str, ...], kind: str) -> None:
     """Gives the section at `place` another kind, without the keys that only its own kind had."""
     schema = functools.reduce(lambda node, name: node["properties"][name], place, _schema())
-    own, known = (next((branch["propertyNames"]["enum"] for branch in _branches(schema, name)), [])
-                  for name in (section.get("kind", kind), kind))
+    kinds: dict[str, list[str]] = {
+        name: next((branch["propertyNames"]["enum"] for branch in _branches(schema, name)), [])
+        for name in (section.get("kind", kind), kind)}
+    own, known = kinds[section.get("kind", kind)], kinds[kind]
     for key in [key for key in section if key in own and key not in known]:
         del section[key]
     section["kind"] = kind

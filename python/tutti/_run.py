@@ -34,12 +34,14 @@ class Metrics(dict[str, Array]):
         super().__init__()
         values: dict[str, list[float]] = {}
         steps: dict[str, list[int]] = {}
-        lines = path.read_text().split("\n")[:-1] if path.exists() else []  # the last may be half written
-        for line in map(json.loads, lines):
+        lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []  # the last may be half written
+        for number, text in enumerate(lines, 1):
+            line = _json(text, f"{path}:{number}")
             for name, value in line.items():
                 if name in _OF_A_STEP and "loss" not in line:
                     continue
-                values.setdefault(name, []).append(value if name in _OF_A_STEP else float(value))
+                number_or_nan = np.nan if value is None else value
+                values.setdefault(name, []).append(value if name in _OF_A_STEP else float(number_or_nan))
                 steps.setdefault(name, []).append(line["step"])
         self.update({name: np.array(column) for name, column in values.items()})
         self.steps = {name: np.array(column) for name, column in steps.items()}
@@ -68,8 +70,7 @@ class Run:
     def result(self) -> dict[str, Any] | None:
         """result.json (docs/running.md): how the run ended, its steps, last and best metrics; None before."""
         path = self.path / "result.json"
-        result: dict[str, Any] | None = json.loads(path.read_text()) if path.exists() else None
-        return result
+        return _json(path.read_bytes(), str(path)) if path.exists() else None
 
     @property
     def metrics(self) -> Metrics:
@@ -101,7 +102,7 @@ class Run:
     def load_into(self, module: torch.nn.Module, checkpoint: str | os.PathLike[str] | None = None) -> None:
         """Copies the weights into the module, on whichever device it is.
 
-        Raises KeyError if the run has a weight that the module lacks, as after an algorithm that changes
+        Raises ValueError if the run has a weight that the module lacks, as after an algorithm that changes
         layers; then nothing is copied.
         """
         _arrays.copy_into(module, self.weights(checkpoint))
@@ -129,6 +130,16 @@ class Run:
         path = pathlib.Path(out) if out is not None else self.path / "report.html"
         _program.ask("report", str(self.path), "--out", str(path))
         return path
+
+
+def _json(text: bytes, place: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+        if isinstance(value, dict):
+            return value
+    except ValueError as error:
+        raise ValueError(f"{place}: damaged: {error}") from error
+    raise ValueError(f"{place}: damaged: a {type(value).__name__}, not an object")
 
 
 def _status(path: str | os.PathLike[str]) -> dict[str, Any]:

@@ -51,6 +51,8 @@ def train(recipe: str | os.PathLike[str] | Mapping[str, Any], *, model: torch.nn
     the weights are loaded, and KeyboardInterrupt is raised; a second Ctrl-C ends the run at once. Raises
     RecipeError and RunFailed.
     """
+    if isinstance(ranks, bool) or not isinstance(ranks, int) or ranks < 1:
+        raise ValueError(f"ranks is {ranks!r}; expected an integer from 1 on")
     table, base = _recipe.read(recipe)
     settings = _recipe.plain(settings or {})
     name = settings.get("run_name", table.get("run_name", "run"))
@@ -67,7 +69,11 @@ def train(recipe: str | os.PathLike[str] | Mapping[str, Any], *, model: torch.nn
                                      *(["--resume"] if resume else [])), run, ranks, progress)
     result = Run(run)
     if model is not None and result.checkpoints:
-        result.load_into(model)
+        try:
+            result.load_into(model)
+        except ValueError as error:
+            error.add_note(f"the run itself has ended well: tutti.Run({str(run)!r})")
+            raise
     if stopped:
         raise KeyboardInterrupt(f"the run has stopped; with resume=True it continues: {run}")
     return result
@@ -98,6 +104,9 @@ def _add_parts(table: _recipe.Table, folder: pathlib.Path, model: torch.nn.Modul
 def _add_data(table: _recipe.Table, folder: pathlib.Path, part: str, given: tuple[Any, Any],
               arguments: list[str] | None, with_loss: bool) -> tuple[list[str], dict[str, _arrays.Array]]:
     """Writes (x, y), and the section that reads the arrays; returns the names of x's, and all arrays."""
+    if not isinstance(given, (tuple, list)) or len(given) != 2:
+        name = "data" if part == "train" else "eval_data"
+        raise TypeError(f"{name} is a {type(given).__name__}; expected a pair (x, y), where y may be None")
     x, y = given
     arrays = _arrays.inputs(x, arguments)
     inputs = list(arrays)

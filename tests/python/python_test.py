@@ -188,6 +188,40 @@ class PythonTest(unittest.TestCase):
         self.assertEqual(len(run.predict(x)["class"]), SAMPLES)
 
     @unittest.skipUnless(LONGER, "nightly")
+    def test_hooks_of_the_module_stay_with_a_loss(self):
+        """The same as without a loss of Python, whose module has the hooks, and a forward of its own."""
+        def silent(module, given, output):
+            assert isinstance(output, torch.Tensor), "the module's own output"
+            return output * 0
+        x, y = made_data()
+        def hooked():
+            module = Net()
+            module.register_forward_hook(silent)
+            module.register_forward_pre_hook(lambda module, given: (given[0] * 2,))
+            inner = module.forward
+            module.forward = lambda images: inner(images) + 1
+            return module
+        losses = [tutti.train(recipe(train={"max_duration": "1ep"}), model=hooked(), loss=loss, data=(x, y),
+                              run_dir=self.folder / name, progress=False).metrics["loss"][0]
+                  for name, loss in (("named", "cross_entropy"), ("own", torch.nn.functional.cross_entropy))]
+        self.assertAlmostEqual(losses[0], losses[1], 6)
+        self.assertAlmostEqual(losses[0], np.log(CLASSES), 5)
+
+    def test_a_damaged_run_is_named(self):
+        (self.folder / "metrics.jsonl").write_bytes(b'{"step": 1, "loss": null}\n\xff\0\n')
+        with self.assertRaisesRegex(ValueError, "metrics.jsonl:2: damaged: "):
+            tutti._run.Metrics(self.folder / "metrics.jsonl")
+
+    def test_wrong_arguments_are_named(self):
+        x, y = made_data()
+        for ranks in (0, -1, 2.0, "2"):
+            with self.assertRaisesRegex(ValueError, "ranks is "):
+                tutti.train(recipe(), ranks=ranks)
+        for data in (x, torch.utils.data.TensorDataset(torch.tensor(x), torch.tensor(y)), (x,)):
+            with self.assertRaisesRegex(TypeError, r"expected a pair \(x, y\)"):
+                tutti.train(recipe(), model=Net(), data=data, run_dir=self.folder / "run")
+
+    @unittest.skipUnless(LONGER, "nightly")
     def test_a_loss_may_be_of_values(self):
         x, _ = made_data()
         model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(FEATURES, 2))
