@@ -44,13 +44,18 @@ std::string import_text(const Setting& recipe, const ImportOptions& options) {
   return blame_recipe(recipe, [&]() -> std::string {
     PosixDisk disk;
     const Checkpoint foreign = checkpoint_to_import(disk, options.path);
-    const Job job = single_process_job(recipe, 1);
-    LoadedModel model(job, foreign, {}, Setting(options.path, "CKPT", {"command line"}));
+    const Job job = single_process_job(recipe, 1, "", options.path);
+    if (job.from.options.weights_only)
+      throw UserError(
+          {options.path},
+          "the recipe says load_weights_only = true: a run with this path as load_path starts from "
+          "the weights alone, and tutti import writes whole checkpoints");
+    LoadedModel model(job, foreign, job.from.options, Setting(options.path, "CKPT", {"command line"}));
     std::string text;
     model.engine.run_event(Event::kBeforeLoad);
     add_listener_tensors(model.state, model.engine);
-    RunState state =
-        resume(model.state, disk, foreign, job, {}, [&](const std::string& line) { text += line + '\n'; });
+    RunState state = resume(model.state, disk, foreign, job, job.from.options,
+                            [&](const std::string& line) { text += line + '\n'; });
     model.engine.run_event(Event::kAfterLoad);
     state.imported = {};
     state.required_algorithms = model.state.required_algorithms;

@@ -66,13 +66,15 @@ void restore(LoadedModel& model) {
 
 }  // namespace
 
-Job single_process_job(const Setting& written, int ranks, const std::string& fitted) {
+Job single_process_job(const Setting& written, int ranks, const std::string& fitted,
+                       const std::string& resume) {
   const Setting recipe = resolve_recipe(written);
   begin_process(RunSettings::read(recipe));
   JobOptions options;
   options.world = ranks;
   options.makes_folders = false;
   options.fitted = fitted;
+  options.resume = resume;
   return make_job(recipe, options);
 }
 

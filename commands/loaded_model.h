@@ -13,8 +13,9 @@
 namespace tutti {
 
 // The job of a command or program that does not train: no folders are created. `recipe`: as read_recipe gives
-// it, or resolved. `fitted`: as of JobOptions.
-Job single_process_job(const Setting& recipe, int ranks, const std::string& fitted = "");
+// it, or resolved. `fitted`, `resume`: as of JobOptions.
+Job single_process_job(const Setting& recipe, int ranks, const std::string& fitted = "",
+                       const std::string& resume = "");
 
 // A job's model for commands that do not train, on the job's device. Its only listeners are the recipe's
 // algorithms and the algorithms that the checkpoint's weights need. The job must outlive the model.

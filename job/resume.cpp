@@ -10,6 +10,7 @@
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/saved_state.h"
 #include "job/foreign/imported_tensors.h"
+#include "job/token_times.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 
@@ -100,6 +101,21 @@ RunState completed(RunState state, const Job& job) {
   return state;
 }
 
+// Numbers of the time that another program does not have, as completed() makes them.
+std::vector<std::string> guesses(const RunState& saved, const RunState& now, bool counts_tokens) {
+  std::vector<std::string> lines;
+  if (saved.time.batch == 0) return lines;
+  const auto number = [](int64_t value) { return std::to_string(value); };
+  if (saved.time.batch_in_epoch < 0)
+    lines.push_back("step " + number(now.time.batch_in_epoch) + " of epoch " + number(now.time.epoch) +
+                    ", by this recipe's batches in an epoch");
+  if (saved.time.sample == 0)
+    lines.push_back(number(now.time.sample) + " samples, by this recipe's batch_size");
+  if (saved.time.token == 0 && counts_tokens)
+    lines.push_back("tokens, which are counted from 0: the checkpoint has no number of tokens");
+  return lines;
+}
+
 class Resumption {
  public:
   Resumption(Trainee& trainee, const Disk& disk, const Checkpoint& checkpoint, const Job& job,
@@ -144,12 +160,25 @@ class Resumption {
     };
     restore_tensors(trainee_, *tensors_, checkpoint_.folder, restoring);
     for (const std::string& line : report_) warn(line);
+    if (imported_) complete(state);
     if (restores_whole_model()) require_same_model(parse(state), job_.recipe, checkpoint_.folder);
     forget(state, [this](const std::string& name) { return load_.ignores(name); });
     return state;
   }
 
  private:
+  // State of algorithms belongs to their tensors: without these the algorithms begin anew.
+  void complete(RunState& state) const {
+    std::erase_if(state.listeners, [this](const auto& listener) {
+      const std::string prefix = listener.first + '/';
+      return std::ranges::none_of(tensors_->entries(),
+                                  [&](const auto& entry) { return entry.first.starts_with(prefix); });
+    });
+    const bool has_tokens = trainee_.model && counts_tokens(*trainee_.model, job_.spec());
+    for (const std::string& line : guesses(state_, state, has_tokens))
+      warn(state_.imported.path + " (" + state_.imported.program + "): guessed: " + line);
+  }
+
   Setting parse(const RunState& state) const { return parse_recipe(state.recipe, checkpoint_.folder); }
 
   RestoreFilter restore_filter() const {

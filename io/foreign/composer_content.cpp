@@ -2,6 +2,7 @@
 
 #include "io/checkpoint/timestamp_fields.h"
 #include "io/foreign/foreign_content.h"
+#include "io/json/json_line.h"
 
 namespace tutti {
 namespace {
@@ -11,6 +12,8 @@ constexpr std::pair<const char*, double Timestamp::*> kComposerSeconds[] = {
     {"iteration_wct", &Timestamp::iteration_wct},
     {"epoch_wct", &Timestamp::epoch_wct},
     {"batch_wct", &Timestamp::batch_wct}};
+
+constexpr std::string_view kAveraged = "module.";  // before names of torch's AveragedModel
 
 // The name without the wrappers of FSDP, which the names of averages have, and the model's have not.
 std::string unwrapped(std::string name) {
@@ -108,15 +111,31 @@ class ComposerState {
         TreeTensor average = *value.tensor();
         const auto weight = weights.find(unwrapped(name));
         if (active && active->is_true() && weight != weights.end()) std::swap(average, *weight->second);
-        content_.averages.emplace_back(unwrapped(name), std::move(average));
+        content_.averages.emplace_back("EMA/" + unwrapped(name), std::move(average));
       }
     }
     content_.state.listeners["algorithms/EMA"] = "started";
   }
 
   void read_swa(const ObjectTree& swa) {
-    const ObjectTree* started = swa.find("swa_started");
-    if (started && started->is_true()) leave("the average of SWA, which tutti does not read");
+    const ObjectTree *started = swa.find("swa_started"), *model = swa.find("swa_model");
+    if (!started || !started->is_true()) return;
+    const ObjectTree *updates = swa.find("step_counter"), *completed = swa.find("swa_completed"),
+                     *averaged = swa.at({"swa_model", "n_averaged"});
+    if (!updates || !completed || !averaged || integer_in(*averaged) < 0)
+      return leave("the averages of SWA, which lack step_counter, swa_completed or n_averaged");
+    for (const auto& [name, value] : *model->dict())
+      if (value.tensor() && name.starts_with(kAveraged))
+        content_.averages.emplace_back("SWA/" + unwrapped(name.substr(kAveraged.size())), *value.tensor());
+    const ObjectTree* optimizers = state_.find("optimizers");
+    const bool has_any = optimizers && optimizers->dict() && !optimizers->dict()->empty();
+    const ObjectTree* group =
+        has_any ? item(optimizers->dict()->front().second.find("param_groups"), 0) : nullptr;
+    const ObjectTree* rate = group ? group->find("swa_lr") : nullptr;
+    content_.state.listeners["algorithms/SWA"] = json_line({{"counter", updates->integer(0)},
+                                                            {"averaged", integer_in(*averaged)},
+                                                            {"swa_lr", rate ? rate->number(0) : 0.0},
+                                                            {"completed", int64_t{completed->is_true()}}});
   }
 
   void read_scaler() {

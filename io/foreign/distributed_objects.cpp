@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <list>
 #include <map>
 #include <memory>
 #include <span>
@@ -14,6 +15,10 @@
 
 namespace tutti {
 namespace {
+
+constexpr uint64_t kMostBytes = uint64_t{64} << 20;  // about 300,000 pieces
+constexpr uint64_t kMapBytes = 64;                   // of an entry of a map
+constexpr std::size_t kMostKeys = 64, kMostNameBytes = 4096, kMostDims = 64, kMostAttributes = 64;
 
 constexpr std::string_view kMetadata = "torch.distributed.checkpoint.metadata.";
 
@@ -58,25 +63,40 @@ class DistributedFolder {
       : folder_(folder),
         path_(folder + "/.metadata"),
         file_(path_),
-        pickle_(file_.bytes(), path_, kObjectsOfMetadata) {
+        pickle_(whole(file_), path_, kObjectsOfMetadata) {
     for (const auto& [index, info] : dict(attribute(&pickle_.root(), "storage_data")).entries)
       places_[{text(attribute(index, "fqn")), sizes(attribute(index, "offset"))}] = info;
+    const PickledValue* paths = attribute(&pickle_.root(), "planner_data");
+    if (const auto* by_name = paths ? std::get_if<PickledDict>(&paths->value) : nullptr)
+      for (const auto& [name, path] : by_name->entries) paths_[text(name)] = path;
   }
 
   ObjectTree read() {
-    ObjectTree root{ObjectTree::Dict()};
-    const PickledValue* paths = attribute(&pickle_.root(), "planner_data");
     for (const auto& [key, entry] : dict(attribute(&pickle_.root(), "state_dict_metadata")).entries) {
       const std::string name = text(key);
-      const auto* by_name = paths ? std::get_if<PickledDict>(&paths->value) : nullptr;
-      const PickledValue* path = by_name ? by_name->find(name) : nullptr;
-      insert(root, path ? keys_of(*path) : std::vector{as_utf8(name)}, leaf(name, *entry));
+      const auto path = paths_.find(name);
+      const auto keys = path == paths_.end() ? std::vector{as_utf8(name)} : keys_of(*path->second);
+      insert(keys, leaf(name, *entry));
     }
-    return root;
+    return tree_of(root_);
   }
 
  private:
+  // A tree in the making: its keys are many.
+  struct Node {
+    ObjectTree leaf;
+    std::list<std::pair<std::string, Node>> inner;  // in the order of the file
+    std::map<std::string_view, Node*> by_key;
+  };
+
   [[noreturn]] void fail(const std::string& what) const { throw UserError({path_}, what); }
+
+  std::span<const std::byte> whole(const MappedFile& file) const {
+    if (file.bytes().size() > kMostBytes)
+      fail("the metadata have " + std::to_string(file.bytes().size()) + " bytes; tutti reads at most " +
+           std::to_string(kMostBytes) + ", which is enough for 300,000 pieces of tensors");
+    return file.bytes();
+  }
 
   const PickledObject& object(const PickledValue* value) const {
     const auto* known = value ? std::get_if<PickledObject>(&value->value) : nullptr;
@@ -86,7 +106,9 @@ class DistributedFolder {
 
   // Null if the object has no such attribute.
   const PickledValue* attribute(const PickledValue* value, const char* name) const {
-    return dict(object(value).attributes).find(name);
+    const PickledDict& attributes = dict(object(value).attributes);
+    if (attributes.entries.size() > kMostAttributes) fail("the metadata have an object of many attributes");
+    return attributes.find(name);
   }
 
   const PickledDict& dict(const PickledValue* value) const {
@@ -98,6 +120,8 @@ class DistributedFolder {
   std::string text(const PickledValue* value) const {
     const auto* known = value ? std::get_if<std::string>(&value->value) : nullptr;
     if (!known) fail("the metadata have no text where torch.distributed.checkpoint writes a text");
+    if (known->size() > kMostNameBytes)
+      fail("the metadata have a name of " + std::to_string(known->size()) + " bytes");
     return *known;
   }
 
@@ -112,6 +136,8 @@ class DistributedFolder {
   Shape sizes(const PickledValue* value) const {
     Shape all;
     const auto* list = value ? std::get_if<PickledList>(&value->value) : nullptr;
+    if (list && list->values.size() > kMostDims)
+      fail("the metadata have a tensor of " + std::to_string(list->values.size()) + " dimensions");
     if (list)
       for (const PickledValue* size : list->values) all.push_back(static_cast<int64_t>(count(size)));
     return all;
@@ -119,24 +145,39 @@ class DistributedFolder {
 
   std::vector<std::string> keys_of(const PickledValue& path) const {
     std::vector<std::string> keys;
+    std::size_t bytes = 0;
     const auto* list = std::get_if<PickledList>(&path.value);
     for (const PickledValue* key : list ? list->values : std::vector<PickledValue*>()) {
       const auto* number = std::get_if<int64_t>(&key->value);
       keys.push_back(number ? std::to_string(*number) : as_utf8(text(key)));
+      bytes += keys.back().size();
+      if (keys.size() > kMostKeys || bytes > kMostNameBytes)
+        fail("the metadata have a path of more than " + std::to_string(kMostKeys) + " keys, or " +
+             std::to_string(kMostNameBytes) + " bytes");
     }
     return keys;
   }
 
-  static void insert(ObjectTree& root, const std::vector<std::string>& keys, ObjectTree leaf) {
-    ObjectTree* node = &root;
+  void insert(const std::vector<std::string>& keys, ObjectTree leaf) {
+    Node* node = &root_;
     for (const std::string& key : keys) {
-      if (!node->dict()) node->value = ObjectTree::Dict();
-      auto& entries = std::get<ObjectTree::Dict>(node->value);
-      auto known = std::ranges::find_if(entries, [&](const auto& entry) { return entry.first == key; });
-      if (known == entries.end()) known = entries.insert(entries.end(), {key, ObjectTree()});
-      node = &known->second;
+      const auto known = node->by_key.find(key);
+      if (known != node->by_key.end()) {
+        node = known->second;
+        continue;
+      }
+      if (!memory_.take(sizeof(Node) + kMapBytes + key.size())) fail(kTooManyObjects);
+      auto& [name, fresh] = node->inner.emplace_back(key, Node());
+      node = node->by_key[name] = &fresh;
     }
-    *node = std::move(leaf);
+    node->leaf = std::move(leaf);
+  }
+
+  static ObjectTree tree_of(Node& node) {
+    if (node.inner.empty()) return std::move(node.leaf);
+    ObjectTree::Dict entries;
+    for (auto& [key, inner] : node.inner) entries.emplace_back(key, tree_of(inner));
+    return {std::move(entries)};
   }
 
   ObjectTree leaf(const std::string& name, const PickledValue& entry) {
@@ -171,22 +212,28 @@ class DistributedFolder {
     const PickledValue* transforms = attribute(info, "transform_descriptors");
     if (transforms && std::holds_alternative<PickledList>(transforms->value))
       fail("'" + name + "' is compressed, which tutti does not read");
-    auto& file = files_[name];
-    if (!file) file = std::make_unique<MappedFile>(folder_ + "/" + name);
-    return *file;
+    DataFile& data = files_[name];
+    if (!data.file) data.file = std::make_unique<MappedFile>(folder_ + "/" + name);
+    return *data.file;
   }
 
-  ObjectTree objects_of(const std::string& name) {
-    const PickledValue* info = place(name, {});
-    return torch_objects_at(data_file(info), count(attribute(info, "offset")),
-                            count(attribute(info, "length")));
+  // Pieces do not overlap, so that no file is read more than once.
+  ObjectTree objects_at(const PickledValue* info) {
+    const MappedFile& file = data_file(info);
+    const uint64_t length = count(attribute(info, "length")), size = file.bytes().size();
+    uint64_t& read = files_[text(attribute(info, "relative_path"))].read;
+    if (length <= size && length > size - read) fail("the metadata have pieces of " + file.path() + " twice");
+    const ObjectTree saved = torch_objects_at(file, count(attribute(info, "offset")), length);
+    read += length;
+    return saved;
   }
+
+  ObjectTree objects_of(const std::string& name) { return objects_at(place(name, {})); }
 
   TreeTensor::Part part(const std::string& name, const TreeTensor& whole, const Shape& offset,
                         const Shape& extent) {
     const PickledValue* info = place(name, offset);
-    const ObjectTree saved =
-        torch_objects_at(data_file(info), count(attribute(info, "offset")), count(attribute(info, "length")));
+    const ObjectTree saved = objects_at(info);
     const TreeTensor* tensor = saved.tensor();
     if (!tensor || tensor->shape != extent || tensor->dtype != whole.dtype)
       fail("'" + name + "' has another shape or dtype in " + data_file(info).path());
@@ -199,7 +246,14 @@ class DistributedFolder {
   const MappedFile file_;
   const Pickle pickle_;
   std::map<std::pair<std::string, Shape>, const PickledValue*> places_;
-  std::map<std::string, std::unique_ptr<MappedFile>> files_;
+  std::map<std::string, const PickledValue*> paths_;
+  struct DataFile {
+    std::unique_ptr<MappedFile> file;
+    uint64_t read = 0;  // bytes
+  };
+  std::map<std::string, DataFile> files_;
+  Node root_;
+  ObjectMemory memory_{kMostBytes};
 };
 
 }  // namespace

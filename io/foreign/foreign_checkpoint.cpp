@@ -6,11 +6,13 @@
 
 #include "io/foreign/foreign_content.h"
 #include "runtime/error.h"
+#include "runtime/printable.h"
 
 namespace tutti {
 namespace {
 
 constexpr const char* kDistributed = "/.metadata";
+constexpr std::size_t kMostKeysShown = 12;
 constexpr const char* kFilesOfHuggingFace[] = {"/model.safetensors", "/model.safetensors.index.json",
                                                "/pytorch_model.bin", "/pytorch_model.bin.index.json"};
 
@@ -44,16 +46,48 @@ class ForeignFiles {
   std::map<std::string, RankFile> files_;
 };
 
-ForeignContent content_of(const ObjectTree& saved) {
-  if (is_composers(saved)) return composer_content(saved);
-  if (is_lightnings(saved)) return lightning_content(saved);
-  return plain_content(saved);
+[[noreturn]] void fail_without_weights(const std::string& path, const std::string& keys) {
+  throw UserError({path},
+                  "no weights are in the file: looked for \"state\" with \"model\" (Composer), "
+                  "\"state_dict\" (Lightning), "
+                  "and \"model\", \"model_state_dict\", \"module\" or tensors at the root (PyTorch)" +
+                      (keys.empty() ? "" : "; its keys are " + keys));
+}
+
+// The first keys of a dict.
+std::string keys_of(const ObjectTree& saved) {
+  std::string text;
+  for (std::size_t i = 0; saved.dict() && i < saved.dict()->size(); ++i) {
+    text += i == 0 ? "" : ", ";
+    if (i == kMostKeysShown) return text + "...";
+    text += "'" + shown((*saved.dict())[i].first) + "'";
+  }
+  return text;
+}
+
+ForeignContent content_of(const ObjectTree& saved, const std::string& path) {
+  ForeignContent content = is_composers(saved)    ? composer_content(saved)
+                           : is_lightnings(saved) ? lightning_content(saved)
+                                                  : plain_content(saved);
+  if (content.weights.empty()) fail_without_weights(path, keys_of(saved));
+  return content;
+}
+
+// Several processes save a folder in an order of their own.
+ForeignContent distributed_content(const std::string& folder) {
+  ForeignContent content = content_of(read_distributed_objects(folder), folder);
+  content.state.imported.weights.clear();
+  return content;
 }
 
 ForeignContent content_at(const Disk& disk, const std::string& path) {
-  if (disk.exists(path + kDistributed)) return content_of(read_distributed_objects(path));
+  if (disk.exists(path + kDistributed)) return distributed_content(path);
   if (is_folder_of_hugging_face(disk, path)) return hugging_face_content(path);
-  return content_of(read_torch_objects(path));
+  if (path.ends_with(".safetensors")) return safetensors_content(path);
+  for (const char* weights : {".h5", ".hdf5", ".index.json"})
+    if (path.ends_with(weights))
+      throw UserError({path}, "the file has weights alone, which [model] weights = \"" + path + "\" reads");
+  return content_of(read_torch_objects(path), path);
 }
 
 }  // namespace
@@ -67,14 +101,10 @@ bool is_foreign_checkpoint(const Disk& disk, const std::string& path) {
 
 Checkpoint foreign_checkpoint(const Disk& disk, const std::string& path) {
   ForeignContent content = content_at(disk, path);
-  if (content.weights.empty())
-    throw UserError({path},
-                    "no weights are in the file: looked for \"state\" with \"model\" (Composer), "
-                    "\"state_dict\" (Lightning), "
-                    "and \"model\", \"model_state_dict\", \"module\" or tensors at the root (PyTorch)");
+  if (content.weights.empty()) fail_without_weights(path, "");
   ForeignFiles files;
   for (const auto& [name, tensor] : content.weights) files.add(std::string(kModelPrefix) + name, tensor);
-  for (const auto& [name, tensor] : content.averages) files.add("algorithms/EMA/" + name, tensor);
+  for (const auto& [name, tensor] : content.averages) files.add("algorithms/" + name, tensor);
   for (const auto& moment : content.moments)
     files.add(std::string(kOptimizersPrefix) + moment.parameter + '/' + moment.name, moment.tensor);
   RunState& state = content.state;

@@ -1,7 +1,12 @@
 #include "io/foreign/foreign_content.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
+#include <set>
+
+#include "io/mapped_file.h"
+#include "runtime/printable.h"
 
 namespace tutti {
 namespace {
@@ -52,6 +57,18 @@ const ObjectTree* item(const ObjectTree* list, std::size_t index) {
   return list->find(std::to_string(index));
 }
 
+int64_t integer_in(const ObjectTree& object) {
+  const TreeTensor* tensor = object.tensor();
+  if (!tensor) return object.integer(-1);
+  if (!tensor->shape.empty() || tensor->dtype != at::kLong || tensor->parts.size() != 1) return -1;
+  const MappedFile file(tensor->parts.front().file);
+  const uint64_t at = tensor->parts.front().at;
+  int64_t number = -1;
+  if (at + sizeof number <= file.bytes().size())
+    std::memcpy(&number, file.bytes().data() + at, sizeof number);
+  return number;
+}
+
 void leave_generators(ForeignContent& content) {
   leave_behind(content, "random generators: tutti's numbers are functions of the seed and the step");
 }
@@ -84,22 +101,30 @@ void add_optimizer(ForeignContent& content, const ObjectTree& state_dict) {
 ForeignContent plain_content(const ObjectTree& saved) {
   ForeignContent content;
   content.state.imported.program = "PyTorch";
-  const ObjectTree* model = has_tensors(saved) ? &saved : nullptr;
-  for (const char* key : kModelKeys)
-    if (const ObjectTree* below = saved.find(key); below && !model && has_tensors(*below)) model = below;
-  add_weights(content, model);
-  if (model == &saved) content.state.imported.left_behind.clear();  // step and optimizer are no weights
-  for (const char* key : kOptimizerKeys)
-    if (const ObjectTree* below = saved.find(key); below && below->find("state")) {
-      add_optimizer(content, *below);
-      break;
-    }
-  for (const char* key : kStepKeys)
-    if (const ObjectTree* step = saved.find(key); step && step->integer(-1) >= 0) {
-      content.state.time.batch = step->integer(0);
-      content.state.time.batch_in_epoch = -1;
-      break;
-    }
+  std::set<std::string_view> read;
+  const auto first = [&](const auto& keys, const auto& fits) -> const ObjectTree* {
+    for (const char* key : keys)
+      if (const ObjectTree* below = saved.find(key); below && fits(*below)) {
+        read.insert(key);
+        return below;
+      }
+    return nullptr;
+  };
+  const ObjectTree* model = first(kModelKeys, has_tensors);
+  if (!model) {
+    add_weights(content, &saved);
+    content.state.imported.left_behind.clear();  // step and optimizer are no weights
+  } else {
+    add_weights(content, model);
+  }
+  if (const auto* optimizer = first(kOptimizerKeys, [](const auto& tree) { return tree.find("state"); }))
+    add_optimizer(content, *optimizer);
+  if (const auto* step = first(kStepKeys, [](const auto& tree) { return integer_in(tree) >= 0; })) {
+    content.state.time.batch = integer_in(*step);
+    content.state.time.batch_in_epoch = -1;
+  }
+  for (const auto& [key, value] : saved.dict() ? *saved.dict() : ObjectTree::Dict())
+    if (!read.contains(key) && (model || !value.tensor())) leave_behind(content, "'" + shown(key) + "'");
   return content;
 }
 

@@ -20,7 +20,7 @@ struct ForeignContent {
   };
 
   Tensors weights;   // in the order of the file
-  Tensors averages;  // of Composer's EMA
+  Tensors averages;  // of Composer's EMA and SWA, as "EMA/fc.weight"
   std::vector<Moment> moments;
   RunState state;  // time, and state.imported
 };
@@ -30,6 +30,8 @@ ForeignContent composer_content(const ObjectTree& saved);
 ForeignContent lightning_content(const ObjectTree& saved);
 // The weights of a folder of Hugging Face's, and its trainer_state.json and optimizer.pt, if there.
 ForeignContent hugging_face_content(const std::string& folder);
+// The weights of a file of safetensors.
+ForeignContent safetensors_content(const std::string& path);
 // Weights, and an optimizer's state_dict() and a step, if they are under usual keys.
 ForeignContent plain_content(const ObjectTree& saved);
 
@@ -43,6 +45,8 @@ void leave_generators(ForeignContent& content);
 void add_weights(ForeignContent& content, const ObjectTree* state_dict);
 // Adds an optimizer's state_dict(): state by name or number, and the learning rate.
 void add_optimizer(ForeignContent& content, const ObjectTree& state_dict);
+// A whole number, also of a tensor of int64 without dimensions; -1 for other objects.
+int64_t integer_in(const ObjectTree& object);
 // Item `index` of a list, or of the dict that distributed checkpoints make of one; null if there is none.
 const ObjectTree* item(const ObjectTree* list, std::size_t index);
 

@@ -56,6 +56,14 @@ void add_time(ForeignContent& content, const Disk& disk, const std::string& path
 
 }  // namespace
 
+ForeignContent safetensors_content(const std::string& path) {
+  ForeignContent content;
+  content.state.imported.program = "safetensors";
+  add_safetensors(content, path);
+  content.state.imported.weights.clear();  // not in the model's order
+  return content;
+}
+
 ForeignContent hugging_face_content(const std::string& folder) {
   const PosixDisk disk;
   ForeignContent content;

@@ -10,7 +10,7 @@ namespace tutti {
 namespace {
 
 constexpr int kMostNested = 64;
-constexpr int64_t kMostObjects = 4'000'000;
+constexpr uint64_t kTensorBytes = 1024;  // of a tensor and its place, which takes long to look up
 
 using Arguments = std::vector<PickledValue*>;
 
@@ -71,11 +71,12 @@ PickledValue called_by_checkpoint(const std::string& global, const Arguments& ar
 // Makes a tree of the values of a pickle.
 class TreeOfPickle {
  public:
-  TreeOfPickle(const TorchArchive& archive, const std::string& path) : archive_(archive), path_(path) {}
+  TreeOfPickle(const TorchArchive& archive, const std::string& path, uint64_t pickle_bytes)
+      : archive_(archive), path_(path), memory_(pickle_bytes) {}
 
   ObjectTree of(const PickledValue& value, const std::string& name = "", int depth = 0) const {
     if (depth > kMostNested) archive_.fail("its objects contain each other");
-    if (++objects_ > kMostObjects) archive_.fail("too many objects, or the same objects in each other");
+    take(sizeof(ObjectTree));
     return std::visit([&](const auto& one) { return tree(one, name, depth + 1); }, value.value);
   }
 
@@ -84,10 +85,18 @@ class TreeOfPickle {
   static ObjectTree tree(bool value, const std::string&, int) { return {value}; }
   static ObjectTree tree(int64_t value, const std::string&, int) { return {value}; }
   static ObjectTree tree(double value, const std::string&, int) { return {value}; }
-  static ObjectTree tree(const std::string& value, const std::string&, int) { return {as_utf8(value)}; }
   static ObjectTree tree(const PickledGlobal& value, const std::string&, int) { return {value.name}; }
   static ObjectTree tree(const PickledStorage&, const std::string&, int) { return {}; }
   static ObjectTree tree(const PickledObject&, const std::string&, int) { return {}; }
+
+  void take(uint64_t bytes) const {
+    if (!memory_.take(bytes)) archive_.fail(kTooManyObjects);
+  }
+
+  ObjectTree tree(const std::string& value, const std::string&, int) const {
+    take(value.size());
+    return {as_utf8(value)};
+  }
 
   ObjectTree tree(const PickledList& list, const std::string& name, int depth) const {
     ObjectTree::List items;
@@ -101,6 +110,7 @@ class TreeOfPickle {
       const auto* text = std::get_if<std::string>(&key->value);
       const auto* number = std::get_if<int64_t>(&key->value);
       if (!text && !number) continue;
+      take(sizeof(std::string) + (text ? text->size() : 0));
       std::string name = text ? as_utf8(*text) : std::to_string(*number);
       entries.emplace_back(name, of(*value, name, depth));
     }
@@ -108,6 +118,7 @@ class TreeOfPickle {
   }
 
   ObjectTree tree(const PickledTensor& tensor, const std::string& name, int) const {
+    take(kTensorBytes + 3 * sizeof(int64_t) * tensor.shape.size());
     TorchArchive::Place place = archive_.place(tensor, name);
     TreeTensor whole{tensor.storage.dtype, tensor.shape, {}};
     whole.parts.push_back(
@@ -115,9 +126,9 @@ class TreeOfPickle {
     return {std::move(whole)};
   }
 
-  mutable int64_t objects_ = 0;  // so far
   const TorchArchive& archive_;
   const std::string& path_;
+  mutable ObjectMemory memory_;
 };
 
 }  // namespace
@@ -129,7 +140,7 @@ const PickledObjects kObjectsOfCheckpoints{
 ObjectTree torch_objects_at(const MappedFile& file, uint64_t begin, uint64_t size) {
   const TorchArchive archive(file, begin, size);
   const Pickle pickle = archive.pickle(kObjectsOfCheckpoints);
-  return TreeOfPickle(archive, file.path()).of(pickle.root());
+  return TreeOfPickle(archive, file.path(), pickle.bytes()).of(pickle.root());
 }
 
 ObjectTree read_torch_objects(const std::string& path) {

@@ -12,14 +12,38 @@
 namespace tutti {
 namespace {
 
+constexpr uint64_t kMemoBytes = 48;  // of a place in the map of remembered values
+
 static_assert(std::endian::native == std::endian::little, "pickles hold little-endian numbers");
+
+template <class Item>
+uint64_t bytes_of(const std::vector<Item>& items) {
+  return items.size() * sizeof(Item);
+}
+
+// The memory that a value takes; values that it points to not counted.
+struct ValueBytes {
+  uint64_t operator()(const std::string& text) const { return text.size(); }
+  uint64_t operator()(const PickledList& list) const { return bytes_of(list.values); }
+  uint64_t operator()(const PickledDict& dict) const { return bytes_of(dict.entries); }
+  uint64_t operator()(const PickledGlobal& global) const { return global.name.size(); }
+  uint64_t operator()(const PickledStorage& storage) const { return storage.key.size(); }
+  uint64_t operator()(const PickledTensor& tensor) const {
+    return tensor.storage.key.size() + bytes_of(tensor.shape) + bytes_of(tensor.strides);
+  }
+  uint64_t operator()(const PickledObject& object) const { return bytes_of(object.arguments); }
+  template <class Plain>
+  uint64_t operator()(const Plain&) const {
+    return 0;
+  }
+};
 
 // The pickle machine of Python's pickletools, as far as state dicts use it.
 class Machine {
  public:
   Machine(std::span<const std::byte> bytes, const std::string& path, const PickledObjects& objects,
           std::deque<PickledValue>& values)
-      : bytes_(bytes), path_(path), objects_(objects), values_(values) {}
+      : bytes_(bytes), path_(path), objects_(objects), values_(values), memory_(bytes.size()) {}
 
   const PickledValue* run() {
     for (;;) {
@@ -78,7 +102,12 @@ class Machine {
     return value;
   }
 
+  void take(uint64_t bytes) {
+    if (!memory_.take(bytes)) fail(kTooManyObjects);
+  }
+
   bool push(PickledValue value) {
+    take(sizeof(PickledValue) + std::visit(ValueBytes(), value.value));
     stack_.push_back(&values_.emplace_back(std::move(value)));
     return true;
   }
@@ -196,6 +225,7 @@ class Machine {
 
   bool append(const std::vector<PickledValue*>& values) {
     auto& list = top<PickledList>("a list").values;
+    take(bytes_of(values));
     list.insert(list.end(), values.begin(), values.end());
     return true;
   }
@@ -210,6 +240,7 @@ class Machine {
   bool add(const std::vector<PickledValue*>& pairs) {
     const PickledDict added = dict_of(pairs);
     auto& entries = top<PickledDict>("a dict").entries;
+    take(bytes_of(added.entries));
     entries.insert(entries.end(), added.entries.begin(), added.entries.end());
     return true;
   }
@@ -242,6 +273,7 @@ class Machine {
     if (index >= bytes_.size()) fail("value " + std::to_string(index) + " is one of more than it can have");
     PickledValue* value = pop();
     stack_.push_back(value);
+    take(kMemoBytes);
     memo_[index] = value;
     return true;
   }
@@ -326,6 +358,7 @@ class Machine {
   std::vector<PickledValue*> stack_;
   std::vector<std::size_t> marks_;  // sizes of the stack
   std::map<uint32_t, PickledValue*> memo_;
+  ObjectMemory memory_;
 };
 
 }  // namespace
@@ -339,7 +372,16 @@ const PickledValue* PickledDict::find(std::string_view key) const {
   return last;
 }
 
+ObjectMemory::ObjectMemory(uint64_t pickle_bytes)
+    : left_(std::min(kMostBytes, kLeastBytes + std::min(kMostBytes, pickle_bytes) * kBytesAByte)) {}
+
+bool ObjectMemory::take(uint64_t bytes) {
+  if (bytes > left_) return false;
+  left_ -= bytes;
+  return true;
+}
+
 Pickle::Pickle(std::span<const std::byte> bytes, const std::string& path, const PickledObjects& objects)
-    : root_(Machine(bytes, path, objects, values_).run()) {}
+    : root_(Machine(bytes, path, objects, values_).run()), bytes_(bytes.size()) {}
 
 }  // namespace tutti

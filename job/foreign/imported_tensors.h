@@ -36,7 +36,10 @@ class ImportedTensors final : public TensorSource {
   void add_weights();
   void add_averages();
   void add_moments();
-  Names names_by_number() const;
+  std::string why_unused(const std::string& moment, const Names& names) const;  // "": used
+  std::string why_not_counted(const std::vector<std::string>& trained) const;
+  std::vector<std::string> left_of_optimizer() const;
+  Names names_by_number();
   std::vector<std::string> trained_in_order() const;
   bool fit(const std::vector<std::string>& names, std::size_t first, std::size_t count) const;
 
@@ -47,7 +50,10 @@ class ImportedTensors final : public TensorSource {
   const NamedWeights weights_;
   Names names_;                               // of weights
   std::map<std::string, std::string> homes_;  // own name -> in the file; "": a count of updates
-  std::vector<std::string> unused_;           // of the optimizer and averages
+  std::map<std::string, Shape> known_;        // by name, also before surgery: tensors of the trainee
+  // By reason.
+  std::map<std::string, std::vector<std::string>> unused_moments_, unused_averages_;
+  std::string uncounted_;  // why state by number is of no parameters
 };
 
 }  // namespace tutti

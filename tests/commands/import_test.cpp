@@ -158,6 +158,37 @@ TEST_F(ImportedFile, NamesWhatTheRecipeHasNoPlaceFor) {
   EXPECT_THAT(message_of<UserError>([&] { check_text(recipe_of(lora), {}); }), HasSubstr("lora_A.weight"));
 }
 
+TEST_F(ImportedFile, SaysWhyTheOptimizerBeginsAnew) {
+  const auto text_of = [&](ForeignRun run, const std::string& optimizer, const std::string& more = "") {
+    run.more = optimizer + more;
+    return import_text(recipe_of(run.recipe()), {.path = run.path(), .out = unused_path(disk_, run_)});
+  };
+  const std::string sgd = "[optimizer]\nkind = 'sgd'\nlr = 0.1\nmomentum = 0.9\n";
+  EXPECT_THAT(text_of(kSharded, sgd), HasSubstr("does not keep 'exp_avg': another kind of optimizer"));
+  EXPECT_THAT(text_of(kLightning, "[optimizer]\nkind = 'adamw'\nlr = 0.1\n",
+                      "[[algorithms]]\nkind = 'ema'\nhalf_life = '4ba'\n"),
+              HasSubstr("averages of EMA, which begin from the weights: the checkpoint has none"));
+  EXPECT_THAT(
+      text_of(kTrainer, kTrainer.more),
+      testing::AllOf(HasSubstr("guessed: step 3 of epoch 1, by this recipe's batches"),
+                     HasSubstr("guessed: 80 samples"), HasSubstr("tokens, which are counted from 0")));
+}
+
+TEST_F(ImportedFile, WithoutItsAlgorithmKeepsNoStateOfIt) {
+  ForeignRun without = kSharded;
+  without.more = "[optimizer]\nkind = 'adam'\nlr = 0.02\n";
+  import_text(recipe_of(without.recipe()), {.path = kSharded.path(), .out = run_});
+  EXPECT_TRUE(state_of(open_checkpoint(disk_, run_)).listeners.empty());
+}
+
+TEST_F(ImportedFile, OfSafetensorsHasWeightsAlone) {
+  EXPECT_THAT(import_text(recipe_of(kTrainer.recipe("[checkpoint]\nload_strict_model_weights = false\n")),
+                          {.path = kTrainer.path() + "/model.safetensors", .out = run_}),
+              testing::AllOf(HasSubstr("tensors of the model"),
+                             HasSubstr("the optimizer's state, which begins anew: the checkpoint has none"),
+                             HasSubstr("the time, which begins at 0")));
+}
+
 TEST_F(ImportedFile, OfWeightsAloneStartsAfresh) {
   train(kSharded.loading("load_weights_only = true\n"), "", 2);
   EXPECT_EQ(logged(run_, "loss").size(), 28u);

@@ -19,6 +19,8 @@ namespace {
 
 constexpr uint64_t kMostBesideATensor = 1'000'000'000;
 
+constexpr int kRanks = 8;  // a rank's share fits into the memory of most machines
+
 // A GPT of 8.3 billion parameters, which have 99 GB with Adam's state.
 constexpr const char* kLargeRecipe = R"(
 run_name = "large"
@@ -34,12 +36,14 @@ n_head = 32
 kind = "synthetic"
 targets = "sequence"
 vocab = 50257
-samples = 2
-batch_size = 2
+samples = 8
+batch_size = 8
 shape = [8]
 [optimizer]
 kind = "adam"
 lr = 0.1
+[sharding]
+strategy = "full"
 [train]
 max_duration = "1ba"
 )";
@@ -48,7 +52,7 @@ max_duration = "1ba"
 class SparseCheckpoint {
  public:
   explicit SparseCheckpoint(const std::string& folder) {
-    const Job job = single_process_job(recipe_of(kLargeRecipe), 1);
+    const Job job = single_process_job(recipe_of(kLargeRecipe), kRanks);
     const auto model = build_model(job.recipe.at("model"), job.spec(), job.make_model, 1 << 20);
     for (const auto& named : parameters(*model)) {
       const Shape shape = named.parameter->tensor.sizes().vec();

@@ -43,7 +43,8 @@ TEST_F(ForeignCheckpointTest, CodeIsNotRun) {
 
 TEST_F(ForeignCheckpointTest, WithoutWeightsNamesWhatWasLookedFor) {
   write_torch_archive(path_, Pickled::whole(Pickled::dict(Pickled::text("config") + Pickled::number(1))));
-  EXPECT_THAT(refused(path_), AllOf(HasSubstr("looked for"), HasSubstr("model_state_dict")));
+  EXPECT_THAT(refused(path_), AllOf(HasSubstr("looked for"), HasSubstr("model_state_dict"),
+                                    HasSubstr("its keys are 'config'")));
 }
 
 // 45 lists, each twice in the next: 2^44 of them, written out.
@@ -53,6 +54,57 @@ TEST_F(ForeignCheckpointTest, OfListsInListsIsRefused) {
     bytes += std::string("0]q") + i + "(h" + static_cast<char>(i - 1) + "h" + static_cast<char>(i - 1) + "e";
   write_torch_archive(path_, bytes + "s.");
   EXPECT_THAT(refused(path_), HasSubstr("too many objects"));
+}
+
+// 2000 calls, each with a copy of a list of 2000 numbers.
+TEST_F(ForeignCheckpointTest, OfListsThatAreCopiedIsRefused) {
+  std::string copies, numbers;
+  for (int i = 0; i < 2000; ++i) copies += std::string("h\1h\0\x85R0", 7), numbers += Pickled::number(1);
+  write_torch_archive(path_, "\x80\x02]" + std::string("q\0(", 3) + numbers + "e0" +
+                                 Pickled::global("collections", "deque") + "q\1" + "0" + copies + "}.");
+  EXPECT_THAT(refused(path_), HasSubstr("too many objects"));
+}
+
+TEST_F(ForeignCheckpointTest, OfTooManyMetadataIsRefused) {
+  write_text(scratch_.path(".metadata"), "");
+  std::filesystem::resize_file(scratch_.path(".metadata"), (64 << 20) + 1);
+  EXPECT_THAT(refused(scratch_.path("")), HasSubstr("at most 67108864"));
+}
+
+std::string pickled_object(const std::string& kind, const std::string& attributes) {
+  return Pickled::global("torch.distributed.checkpoint.metadata", kind) + ")\x81" +
+         Pickled::dict(attributes) + "b";
+}
+
+TEST_F(ForeignCheckpointTest, OfDeepMetadataIsRefused) {
+  std::string keys;
+  for (int i = 0; i < 65; ++i) keys += Pickled::text("a");
+  const std::string name = Pickled::text("w");
+  write_text(
+      scratch_.path(".metadata"),
+      Pickled::whole(pickled_object(
+          "Metadata", Pickled::text("storage_data") + "}" + Pickled::text("state_dict_metadata") +
+                          Pickled::dict(name + pickled_object("BytesStorageMetadata", name + name)) +
+                          Pickled::text("planner_data") + Pickled::dict(name + Pickled::tuple(keys)))));
+  EXPECT_THAT(refused(scratch_.path("")), HasSubstr("more than 64 keys"));
+}
+
+// A step may be a tensor; what else stands there is named.
+TEST_F(ForeignCheckpointTest, OfPytorchHasItsTime) {
+  const std::string weight = Pickled::tensor(Pickled::storage("FloatStorage", "0", 1), 0, Pickled::number(1),
+                                             Pickled::number(1)),
+                    step = Pickled::call(Pickled::global("torch._utils", "_rebuild_tensor_v2"),
+                                         Pickled::storage("LongStorage", "1", 1) + Pickled::number(0) + ")" +
+                                             ")" + "\x89" + Pickled::ordered_dict());
+  write_torch_archive(
+      path_,
+      Pickled::whole(Pickled::dict(Pickled::text("step") + step + Pickled::text("model") +
+                                   Pickled::dict(Pickled::text("w") + weight) + Pickled::text("args") + "}")),
+      {{"0", std::string(4, '\0')}, {"1", std::string("\7\0\0\0\0\0\0\0", 8)}});
+  const RunState state = state_of(foreign_checkpoint(disk_, path_));
+  EXPECT_EQ(state.time.batch, 7);
+  EXPECT_EQ(state.imported.weights, std::vector<std::string>{"w"});
+  EXPECT_EQ(state.imported.left_behind, std::vector<std::string>{"'args'"});
 }
 
 TEST_F(ForeignCheckpointTest, OfATruncatedShardNamesTheFile) {
