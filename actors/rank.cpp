@@ -65,12 +65,12 @@ Destinations built_in_destinations(const Job& job, const RankEnvironment& enviro
 }
 
 // Log destinations of the recipe and of the program.
-Destinations destinations_of(const Job& job, const RankEnvironment& environment,
+Destinations destinations_of(const Job& job, RankEnvironment& environment,
                              const Callbacks& program_callbacks) {
   Destinations all =
       make_loggers(job.recipe, {*environment.disk, *environment.clock, *environment.log,
                                 environment.quiet ? nullptr : stdout, environment.quiet ? nullptr : stderr,
-                                environment.start_child, environment.open_http});
+                                environment.start_child, environment.open_http, &environment.at_failure});
   for (const auto& callback : program_callbacks)
     if (auto destination = std::dynamic_pointer_cast<LoggerDestination>(callback))
       all.push_back(std::move(destination));

@@ -16,6 +16,7 @@
 #include "runtime/recorder.h"
 #include "runtime/transport.h"
 #include "runtime/workers.h"
+#include "training/loggers/factory.h"
 
 namespace tutti {
 
@@ -44,6 +45,7 @@ struct RankEnvironment {
   OpenHttp open_http = nullptr;          // for loggers that send to a server; null: such loggers send nothing
   StartWorkers start_workers = nullptr;  // for Loaders with num_workers; null: a Loader works alone
 
+  AtFailure at_failure = {};     // set by add_rank
   EndKind end = EndKind::kDone;  // of a run that no error ended; set while the scheduler runs
 
   int rank() const { return groups.front()->rank(); }

@@ -65,6 +65,8 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
     scheduler.run();
   } catch (const std::exception& error) {
     const RankEnd end = end_by(error);
+    if (options.live)
+      for (const auto& call : ranks.environments()[0].at_failure) call();
     if (end.kind == EndKind::kRefused && options.live) discard_journals(job);
     for (auto& rank : ranks.environments()) rank.recorder->end(end);
     if (end.kind != EndKind::kRefused && options.live) {

@@ -43,6 +43,7 @@ namespace {
 
 constexpr Nanoseconds kFinalizeTimeout = std::chrono::seconds(20);  // rank 0 may still write text and tables
 constexpr Nanoseconds kFlushTimeout = std::chrono::seconds(1);
+constexpr Nanoseconds kFailureTimeout = std::chrono::seconds(5);  // mpirun kills the ranks after the first
 static_assert(kLogsEndWithin + 4 * kFlushTimeout < kFinalizeTimeout,
               "other ranks wait for rank 0's slow loggers");
 
@@ -124,6 +125,9 @@ Exit run_rank(const Job& job, RankEnvironment connected) {
   try {
     scheduler.run();
   } catch (const std::exception& error) {
+    run_with_timeout(kFailureTimeout, [&environment] {
+      for (const auto& call : environment.at_failure) call();
+    });
     if (end_by(error).kind != EndKind::kRefused) end_with_error(environment, job, error);
     if (rank == 0) discard_journals(job);
     throw;

@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* kDistributed = "/.metadata";
 constexpr std::size_t kMostKeysShown = 12;
+constexpr const char* kFirstRank = "__0_";  // the beginning of names of files
 constexpr const char* kFilesOfHuggingFace[] = {"/model.safetensors", "/model.safetensors.index.json",
                                                "/pytorch_model.bin", "/pytorch_model.bin.index.json"};
 
@@ -73,10 +74,18 @@ ForeignContent content_of(const ObjectTree& saved, const std::string& path) {
   return content;
 }
 
-// Several processes save a folder in an order of their own.
+bool is_of_first_rank(const TreeTensor& tensor) {
+  return std::ranges::all_of(tensor.parts, [](const TreeTensor::Part& part) {
+    return std::filesystem::path(part.file).filename().string().starts_with(kFirstRank);
+  });
+}
+
+// What several processes saved is not in the model's order.
 ForeignContent distributed_content(const std::string& folder) {
   ForeignContent content = content_of(read_distributed_objects(folder), folder);
-  content.state.imported.weights.clear();
+  if (!std::ranges::all_of(content.weights,
+                           [](const auto& weight) { return is_of_first_rank(weight.second); }))
+    content.state.imported.weights.clear();
   return content;
 }
 

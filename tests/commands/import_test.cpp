@@ -65,6 +65,11 @@ const ForeignRun kSharded{"sharded", "sharded",
                           R"x(kind = "sequential"
        layers = ["Flatten()", "Linear(36, 8)", "LayerNorm(8)", "GELU()", "Linear(8, 5)"])x",
                           "train", std::string("[optimizer]\nkind = 'adam'\nlr = 0.02\n") + kOfComposer};
+const ForeignRun kAveraged{"swa", "swa.pt", kSharded.model, "train",
+                           "[optimizer]\nkind = 'decoupled_adamw'\nlr = 0.02\nweight_decay = 1e-3\n"
+                           "[scheduler]\nkind = 'cosine_annealing_with_warmup'\nt_warmup = '4ba'\n"
+                           "[[algorithms]]\nkind = 'swa'\nswa_start = '0.2dur'\nswa_end = '0.6dur'\n"
+                           "update_interval = '1ba'\nanneal_steps = 8\n[compat]\ncomposer = true\n"};
 const ForeignRun kLightning{"lightning",
                             "lightning.ckpt",
                             R"x(kind = "sequential"
@@ -124,7 +129,7 @@ TEST_P(ImportTest, ARunContinuesAsTheOtherProgramDid) {
   expect_continued(GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Runs, ImportTest, testing::Values(kWhole, kSharded, kLightning, kTrainer),
+INSTANTIATE_TEST_SUITE_P(Runs, ImportTest, testing::Values(kWhole, kSharded, kAveraged, kLightning, kTrainer),
                          [](const auto& info) { return info.param.name; });
 
 class ImportedFile : public ImportTest {};

@@ -2,7 +2,7 @@
 
 Run: python make_composer_checkpoints.py   (needs mosaicml 0.32.1; writes beside this file)
 
-whole.pt is of one process, with weights in channels-last order; sharded/ is of two processes under FSDP, in
+whole.pt is of one process, with weights in channels-last order, and swa.pt has averages of SWA; sharded/ is of two processes under FSDP, in
 the form of torch.distributed.checkpoint. Each is of batch 10, in the second epoch. data.h5 has the data,
 losses.json each batch's loss, and the rate that the scheduler set after the batch.
 """
@@ -73,7 +73,7 @@ def data():
     return x, random.integers(0, CLASSES, SAMPLES)
 
 
-def train(net, optimizer, folder, **more):
+def train(net, optimizer, folder, algorithm=None, **more):
     samples = TensorDataset(*map(torch.tensor, data()))
     model = ComposerClassifier(net, num_classes=CLASSES)
     losses = Losses()
@@ -87,7 +87,7 @@ def train(net, optimizer, folder, **more):
         max_duration="4ep",
         optimizers=optimizer(model.parameters()),
         schedulers=O.CosineAnnealingWithWarmupScheduler(t_warmup="4ba"),
-        algorithms=[A.EMA(half_life="4ba")],
+        algorithms=[algorithm or A.EMA(half_life="4ba")],
         callbacks=[losses],
         device="cpu",
         seed=7,
@@ -108,6 +108,11 @@ def adam(parameters):
     return torch.optim.Adam(parameters, lr=0.02)
 
 
+def averaging():
+    """Begins before the checkpoint, and ends in the ten batches behind."""
+    return A.SWA(swa_start="0.2dur", swa_end="0.6dur", update_interval="1ba", anneal_steps=8)
+
+
 def train_sharded():
     torch.cuda.current_device = lambda: torch.device("cpu")  # the device that Composer gives to FSDP
     fsdp = {"state_dict_type": "sharded", "use_orig_params": True}
@@ -124,6 +129,8 @@ def main():
         os.chdir(temporary)
         seen["whole"] = train(convolutions(), adamw, "whole")
         shutil.copy("whole/ep1-ba10-rank0.pt", FOLDER / "whole.pt")
+        seen["swa"] = train(perceptron(), adamw, "swa", averaging())
+        shutil.copy("swa/ep1-ba10-rank0.pt", FOLDER / "swa.pt")
         launcher = pathlib.Path(sys.executable).parent / "composer"
         subprocess.run([launcher, "--nproc", "2", __file__, "sharded"], check=True)
         seen["sharded"] = json.loads(pathlib.Path("losses.json").read_text())

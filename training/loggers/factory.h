@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -16,6 +17,10 @@ namespace tutti {
 
 using Destinations = std::vector<std::shared_ptr<LoggerDestination>>;
 
+// Calls for the end of a run with an error, once no logger gets records any more: each takes a few seconds at
+// most, and throws nothing.
+using AtFailure = std::vector<std::function<void()>>;
+
 // Outside objects that destinations use, and that outlive the destinations.
 struct LoggerSeams {
   Disk& disk;
@@ -25,6 +30,7 @@ struct LoggerSeams {
   std::FILE* err = nullptr;
   StartChild start_child = nullptr;  // null: no program is started
   OpenHttp open_http = nullptr;      // null: no server is reached
+  AtFailure* at_failure = nullptr;   // null: nobody calls
 };
 
 // Makes the [[loggers]] of a resolved recipe in order, without plugins' loggers, preceded by the console of

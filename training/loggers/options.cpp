@@ -146,6 +146,10 @@ void check_tracking_uri(const Setting& tracking_uri) {
       tracking_uri.fail(
           "expected an address without a password; the environment's MLFLOW_TRACKING_USERNAME and "
           "MLFLOW_TRACKING_PASSWORD are the credentials");
+    if (after.find_first_of("?#") != std::string::npos)
+      tracking_uri.fail(
+          "expected an address without '?' and '#', since the run keeps the address; the environment's "
+          "MLFLOW_TRACKING_TOKEN is the token");
   } else if (options.folder().empty() || options.folder().find(':') != std::string::npos ||
              options.folder().starts_with("databricks")) {
     tracking_uri.fail(

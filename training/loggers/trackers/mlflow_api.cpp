@@ -180,10 +180,8 @@ MlflowReply MlflowApi::put_artifact(const MlflowKnown& known, const std::string&
                "application/octet-stream"});
 }
 
-MlflowReply MlflowApi::finish(const MlflowIds& ids, int64_t unix_ms) {
-  return post(
-      "runs/update",
-      json_line({{"run_id", ids.run_id}, {"status", std::string("FINISHED")}, {"end_time", unix_ms}}));
+MlflowReply MlflowApi::finish(const MlflowIds& ids, const std::string& status, int64_t unix_ms) {
+  return post("runs/update", json_line({{"run_id", ids.run_id}, {"status", status}, {"end_time", unix_ms}}));
 }
 
 }  // namespace tutti

@@ -56,7 +56,8 @@ class MlflowApi {
   // At most kMostParams. MLflow keeps the first value of a parameter: other values are refused.
   MlflowReply log_params(const MlflowIds& ids, const MlflowParams& params);
   MlflowReply put_artifact(const MlflowKnown& known, const std::string& path, std::string bytes);
-  MlflowReply finish(const MlflowIds& ids, int64_t unix_ms);
+  // `status`: MLflow's, "FINISHED".
+  MlflowReply finish(const MlflowIds& ids, const std::string& status, int64_t unix_ms);
 
  private:
   MlflowReply send(HttpRequest request);

@@ -15,8 +15,8 @@
 namespace tutti {
 namespace {
 
-constexpr int kRunning = 1, kFinished = 3;  // mlflow.entities.RunStatus
-constexpr int kLocal = 4;                   // mlflow.entities.SourceType
+constexpr int kRunning = 1, kFinished = 3, kFailed = 4;  // mlflow.entities.RunStatus
+constexpr int kLocal = 4;                                // mlflow.entities.SourceType
 constexpr std::size_t kFlushPointsBytes = 1 << 20, kMostUnwrittenPoints = 16 << 20;
 constexpr uint64_t kMostMeta = 1 << 16;  // bytes
 constexpr const char* kDefaultExperiment = "Default";
@@ -201,8 +201,14 @@ void MlflowFiles::write_points(bool sync) {
 bool MlflowFiles::finish(bool) {
   write_points(/*sync=*/true);
   if (unwritten_ + dropped_ > 0) warn_(folder_ + " lacks points, for which there was no room");
-  write_run(kFinished, clock_.unix_ms());
+  write_run(is_failed_ ? kFailed : kFinished, clock_.unix_ms());
   return true;
+}
+
+void MlflowFiles::fail_run() {
+  if (folder_.empty()) return;
+  mark_failed();
+  finish(/*late=*/true);
 }
 
 }  // namespace tutti

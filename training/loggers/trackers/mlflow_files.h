@@ -31,6 +31,7 @@ class MlflowFiles final : public MlflowStore {
   void log_artifact(const std::string& path, const std::string& bytes, const LogTime& time) override;
   void flush(bool sync) override;
   bool finish(bool late) override;
+  void fail_run() override;
 
  private:
   struct Metric {

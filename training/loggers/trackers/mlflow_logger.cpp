@@ -101,9 +101,13 @@ DestinationPtr MlflowLoggerOptions::make(const Setting& section, const LoggerSea
   if (const std::string other = environment("MLFLOW_TRACKING_URI");
       seams.open_http && !other.empty() && other != tracking_uri)
     warn("MLFLOW_TRACKING_URI is not read: the recipe's tracking_uri is " + tracking_uri);
+  const auto logger_of = [&](const std::shared_ptr<MlflowStore>& store) {
+    if (seams.at_failure) seams.at_failure->push_back([store] { store->fail_run(); });
+    return std::make_shared<MlflowLogger>(store);
+  };
   if (!is_server())
-    return std::make_shared<MlflowLogger>(std::make_unique<MlflowFiles>(
-        seams.disk, seams.clock, folder(), std::move(run), logging_buffer_seconds, warn));
+    return logger_of(std::make_shared<MlflowFiles>(seams.disk, seams.clock, folder(), std::move(run),
+                                                   logging_buffer_seconds, warn));
   std::unique_ptr<HttpClient> http;
   try {
     if (seams.open_http) http = seams.open_http(http_settings());
@@ -111,8 +115,8 @@ DestinationPtr MlflowLoggerOptions::make(const Setting& section, const LoggerSea
     section.at("tracking_uri").fail(error);
   }
   const std::string uri = tracking_uri.substr(0, tracking_uri.find_last_not_of('/') + 1);
-  return std::make_shared<MlflowLogger>(
-      std::make_unique<MlflowServer>(seams.disk, seams.clock, warn, std::move(http),
+  return logger_of(
+      std::make_shared<MlflowServer>(seams.disk, seams.clock, warn, std::move(http),
                                      MlflowServer::Options{uri, std::move(run), logging_buffer_seconds}));
 }
 

@@ -10,7 +10,7 @@ namespace tutti {
 // number of finished batches. A resumed run continues the same run of MLflow.
 class MlflowLogger final : public LoggerDestination {
  public:
-  explicit MlflowLogger(std::unique_ptr<MlflowStore> store) : store_(std::move(store)) {}
+  explicit MlflowLogger(std::shared_ptr<MlflowStore> store) : store_(std::move(store)) {}
 
   std::string name() const override { return "MLFlowLogger"; }
   bool durable() const override { return true; }
@@ -22,12 +22,16 @@ class MlflowLogger final : public LoggerDestination {
   void log_text(const LoggedText& text, const LogTime& time) override;
   void log_table(const LoggedTable& table, const LogTime& time) override;
   void log_images(const LoggedImages& images, const LogTime& time) override;
+  // A run that ended with steps without finite numbers has failed.
+  void log_training_end(const TrainingEnded& ended, const LogTime&) override {
+    if (ended.skipped_at_end > 0) store_->mark_failed();
+  }
   void flush(bool sync) override { store_->flush(sync); }
   bool finish(bool late) override { return store_->finish(late); }
   Nanoseconds finishes_within() const override { return std::chrono::seconds(10); }
 
  private:
-  std::unique_ptr<MlflowStore> store_;
+  std::shared_ptr<MlflowStore> store_;
 };
 
 // A name of a metric or hyperparameter as MLflow takes it: letters, digits and . _ - / and space.

@@ -1,8 +1,8 @@
 #include "training/loggers/trackers/mlflow_sender.h"
 
 #include <algorithm>
-#include <vector>
 #include <sstream>
+#include <vector>
 
 #include "io/json/json_line.h"
 #include "io/json/json_text.h"
@@ -41,9 +41,11 @@ bool MlflowSender::send_all() {
   return attempt([this] { return send_records(); });
 }
 
-bool MlflowSender::finish() {
-  return attempt(
-      [this] { return send_records() && passed(api_.finish(ids_, clock_.unix_ms()), "the end of the run"); });
+bool MlflowSender::finish(bool failed) {
+  return attempt([&] {
+    return send_records() &&
+           passed(api_.finish(ids_, failed ? "FAILED" : "FINISHED", clock_.unix_ms()), "the end of the run");
+  });
 }
 
 // An exception would end the program: the caller has no handler.
@@ -101,6 +103,10 @@ bool MlflowSender::send_lines(const std::string& lines) {
         const auto known = known_.last_steps.find(point.key);
         if (known == known_.last_steps.end() || known->second < point.step)
           points.push_back(std::move(point));
+        else if (!start_.recipe_changes.empty() && !std::exchange(is_repeat_told_, true))
+          warn_(uri_ + " keeps the points of the earlier attempt up to step " +
+                std::to_string(known->second) +
+                ": MLflow deletes no point, and the changed recipe may give others");
       }
     }
     if (record.contains("params") && !send_params(record["params"].dump())) return false;

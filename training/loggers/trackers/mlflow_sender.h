@@ -27,8 +27,8 @@ class MlflowSender {
   // Sends all whole lines of the file. False if the server did not take them: later calls continue. Warns of
   // the first failure.
   bool send_all();
-  // The same, and marks the run as finished.
-  bool finish();
+  // The same, and marks the run as finished, or as failed.
+  bool finish(bool failed);
   int64_t unsent() const;  // records
 
  private:
@@ -57,7 +57,7 @@ class MlflowSender {
   std::string records_, artifacts_;  // paths
   bool is_open_ = false;
   bool is_failing_ = false;  // and a warning said so
-  bool is_refusal_told_ = false, is_proxy_told_ = false, is_change_told_ = false;
+  bool is_refusal_told_ = false, is_proxy_told_ = false, is_change_told_ = false, is_repeat_told_ = false;
 };
 
 }  // namespace tutti

@@ -10,6 +10,7 @@
 namespace tutti {
 namespace {
 
+constexpr auto kFailsWithin = std::chrono::seconds(3);
 constexpr double kLeastRetrySeconds = 1, kMostRetrySeconds = 60;
 
 int64_t step_of_record(const std::string& line) { return json_integer(line, "step", -1); }
@@ -50,10 +51,10 @@ void MlflowUpload::run() {
   std::unique_lock lock(mutex_);
   while (!stops_ && !is_finished_) {
     changed_.wait_for(lock, std::chrono::duration<double>(wait_s), [this] { return stops_ || is_last_; });
-    const bool is_last = is_last_;
+    const bool is_last = is_last_, failed = run_failed_;
     if (stops_) return;
     lock.unlock();
-    const bool is_sent = is_last ? sender_->finish() : sender_->send_all();
+    const bool is_sent = is_last ? sender_->finish(failed) : sender_->send_all();
     lock.lock();
     is_finished_ = is_last;
     wait_s = is_sent ? interval_s_ : retry_s;
@@ -61,8 +62,9 @@ void MlflowUpload::run() {
   }
 }
 
-bool MlflowUpload::finished() {
+bool MlflowUpload::finished(bool run_failed) {
   const std::lock_guard lock(mutex_);
+  run_failed_ = run_failed;
   is_last_ = true;
   changed_.notify_all();
   return is_finished_;
@@ -116,13 +118,21 @@ void MlflowServer::log_artifact(const std::string& path, const std::string& byte
 
 bool MlflowServer::finish(bool late) {
   lines_.finish();
-  if (!upload_ || (!upload_->finished() && !late)) return !upload_;
+  if (!upload_ || (!upload_->finished(is_failed_) && !late)) return !upload_;
   upload_->stop();
   if (const int64_t unsent = upload_->unsent(); unsent > 0)
     warn_(options_.uri + " lacks " + std::to_string(unsent) + " records, which are in " + folder_ + "/" +
           kMlflowRecords + ": `tutti train --resume auto` sends them");
   upload_.reset();
   return true;
+}
+
+void MlflowServer::fail_run() {
+  if (!upload_) return;
+  const auto until = std::chrono::steady_clock::now() + kFailsWithin;
+  while (!upload_->finished(/*run_failed=*/true) && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  upload_->stop();
 }
 
 }  // namespace tutti

@@ -25,8 +25,9 @@ class MlflowUpload {
   MlflowUpload(std::unique_ptr<HttpClient> http, std::unique_ptr<MlflowSender> sender, double interval_s);
   ~MlflowUpload() { stop(); }
 
-  // Asks for the rest to be sent. True once the rest is sent, or a request has failed.
-  bool finished();
+  // Asks for the rest to be sent, and for the run to end. True once the rest is sent, or a request has
+  // failed.
+  bool finished(bool run_failed);
   void stop();                                          // ends the current request and the thread
   int64_t unsent() const { return sender_->unsent(); }  // once stopped
 
@@ -38,7 +39,8 @@ class MlflowUpload {
   double interval_s_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool stops_ = false, is_last_ = false, is_finished_ = false;  // under the mutex
+  bool stops_ = false, is_last_ = false, is_finished_ = false,
+       run_failed_ = false;  // under the mutex
   std::thread thread_;
 };
 
@@ -61,6 +63,7 @@ class MlflowServer final : public MlflowStore {
   void log_artifact(const std::string& path, const std::string& bytes, const LogTime& time) override;
   void flush(bool sync) override { lines_.flush(sync); }
   bool finish(bool late) override;
+  void fail_run() override;
 
  private:
   void line(const LogTime& time, const char* what, JsonValue value);

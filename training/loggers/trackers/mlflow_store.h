@@ -31,6 +31,12 @@ class MlflowStore {
   virtual void log_artifact(const std::string& path, const std::string& bytes, const LogTime& time) = 0;
   virtual void flush(bool sync) = 0;
   virtual bool finish(bool late) = 0;  // as LoggerDestination::finish
+  // Ends the run as failed, within a few seconds. Throws nothing.
+  virtual void fail_run() = 0;
+  void mark_failed() { is_failed_ = true; }  // `finish` then ends the run as failed
+
+ protected:
+  bool is_failed_ = false;
 };
 
 // The ids of a run, in the run folder: a resumed run continues the same run of MLflow.

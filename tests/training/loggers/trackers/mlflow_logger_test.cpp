@@ -272,6 +272,47 @@ TEST_F(MlflowTest, AKilledRunContinuesOnTheServerWithoutRepeatedPoints) {
   EXPECT_THAT(fake_.steps("eval"), ElementsAre(1, 2, 3, 4, 5, 6, 7));
 }
 
+TEST_F(MlflowTest, ARunThatFailedIsMarkedSo) {
+  const auto in_files =
+      std::make_shared<MlflowFiles>(disk_, clock_, scratch_.path("mlruns"), run(), 0, warn());
+  const auto on_server =
+      std::make_shared<MlflowServer>(disk_, clock_, warn(), std::make_unique<FakeClient>(fake_),
+                                     MlflowServer::Options{"http://host", run(), 0.01});
+  for (const std::shared_ptr<MlflowStore>& store :
+       {std::shared_ptr<MlflowStore>(in_files), std::shared_ptr<MlflowStore>(on_server)}) {
+    store->fail_run();  // before its start
+    MlflowLogger one(store);
+    one.open(start());
+    steps(one, 1, 3);
+    store->fail_run();
+  }
+  EXPECT_EQ(metric("loss/train"), "1 0\n2 1\n3 2\n");
+  EXPECT_THAT(read_text(run_folder() + "/meta.yaml"), HasSubstr("\nstatus: 4\n"));
+  EXPECT_EQ(fake_.status, "FAILED");
+  EXPECT_THAT(fake_.steps("loss/train"), ElementsAre(0, 1, 2));
+}
+
+TEST_F(MlflowTest, ARunThatDivergedHasFailed) {
+  auto one = server();
+  one.open(start());
+  one.log_training_end({.skipped_at_end = 4}, at(4, 4));
+  finish(one);
+  EXPECT_EQ(fake_.status, "FAILED");
+}
+
+// The server has points up to step 4, which the changed run repeats from step 3 on.
+TEST_F(MlflowTest, PointsOfAChangedRunThatAreNotSentAreSaid) {
+  for (const char* change : {"", "optimizer.lr = 0.05 (was 0.1)"}) {
+    LogStart begin = start(change[0] ? 3 : 0);
+    if (change[0]) begin.recipe_changes = {change};
+    auto one = server();
+    one.open(begin);
+    steps(one, change[0] ? 4 : 1, 5);
+    finish(one);
+  }
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("keeps the points of the earlier attempt")));
+}
+
 TEST_F(MlflowTest, ADeadServerCostsNoRecord) {
   fake_.is_down = true;
   {
