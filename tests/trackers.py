@@ -22,6 +22,7 @@ from tutti_run import DIGITS, start, train  # noqa: E402
 
 BIN = pathlib.Path(sys.executable).parent
 os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"
+os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"  # seven processes more
 SHORT = {"train__max_duration": "60ba", "checkpoint__interval": "20ba", "train__auto_log_hparams": "true"}
 LONG = {**SHORT, "train__max_duration": "100000ba"}  # to be killed
 
@@ -116,11 +117,12 @@ class MlflowServer:
              "--workers", "1", "--artifacts-destination", folder / "artifacts", "--host", "127.0.0.1",
              "--port", str(port)],
             stdout=self.output, stderr=subprocess.STDOUT, start_new_session=True)
-        for _ in range(600):
+        for _ in range(3000):
             with contextlib.suppress(OSError), urllib.request.urlopen(self.uri + "/health") as answer:
                 if answer.status == 200:
                     return
             time.sleep(0.1)
+        self.stop()
         raise AssertionError("MLflow's server did not start: " + (folder / "server.log").read_text())
 
     def get(self, path):

@@ -179,6 +179,25 @@ TEST_F(ImportedFile, SaysWhyTheOptimizerBeginsAnew) {
                      HasSubstr("guessed: 80 samples"), HasSubstr("tokens, which are counted from 0")));
 }
 
+// The processes save in an order of their own; the optimizer counts the parameters.
+TEST_F(ImportedFile, OfSeveralProcessesHasItsOptimizer) {
+  const std::string recipe =
+      "run_name = 'two'\nseed = 1\n[model]\nkind = 'sequential'\n"
+      "layers = ['Linear(4, 4)', 'Tanh()', 'Linear(4, 4)']\n"
+      "[data.train]\nkind = 'synthetic'\nshape = [4]\nclasses = 4\nsamples = 8\nbatch_size = 4\n"
+      "[optimizer]\nkind = 'adamw'\nlr = 0.01\n[train]\nmax_duration = '2ba'\n";
+  EXPECT_THAT(
+      import_text(recipe_of(recipe), {.path = golden_file("torch_checkpoints/two_processes"), .out = run_}),
+      HasSubstr("4 tensors of the model, 12 of the optimizer, the time (step 1)"));
+  const auto saved = read_checkpoint(disk_, run_).tensors;
+  float expected = 0;
+  for (const char* name : {"0.weight", "0.bias", "2.weight", "2.bias"}) {
+    const at::Tensor average = saved.at(std::string(kOptimizersPrefix) + name + "/exp_avg");
+    expected += 0.1F;
+    EXPECT_LT((average - expected).abs().max().item<float>(), 1e-6) << name;
+  }
+}
+
 TEST_F(ImportedFile, WithoutItsAlgorithmKeepsNoStateOfIt) {
   ForeignRun without = kSharded;
   without.more = "[optimizer]\nkind = 'adam'\nlr = 0.02\n";

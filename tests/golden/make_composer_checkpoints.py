@@ -2,9 +2,10 @@
 
 Run: python make_composer_checkpoints.py   (needs mosaicml 0.32.1; writes beside this file)
 
-whole.pt is of one process, with weights in channels-last order, and swa.pt has averages of SWA; sharded/ is of two processes under FSDP, in
-the form of torch.distributed.checkpoint. Each is of batch 10, in the second epoch. data.h5 has the data,
-losses.json each batch's loss, and the rate that the scheduler set after the batch.
+whole.pt is of one process, with weights in channels-last order, and swa.pt has averages of SWA; sharded/ is
+of two processes under FSDP, in the form of torch.distributed.checkpoint. Each is of batch 10, in the second
+epoch. data.h5 has the data, losses.json each batch's loss, and the rate that the scheduler set after the
+batch.
 """
 
 import json

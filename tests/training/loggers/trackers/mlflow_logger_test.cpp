@@ -292,6 +292,16 @@ TEST_F(MlflowTest, ARunThatFailedIsMarkedSo) {
   EXPECT_THAT(fake_.steps("loss/train"), ElementsAre(0, 1, 2));
 }
 
+// The run keeps its address.
+TEST_F(MlflowTest, AddressesHaveNoSecrets) {
+  const auto check = [](const std::string& uri) {
+    check_tracking_uri(Setting(uri, "tracking_uri", {"file"}));
+  };
+  for (const char* secret : {"http://host/?token=a", "http://host/#a", "https://me:a@host"})
+    EXPECT_THAT(message_of<UserError>([&] { check(secret); }), HasSubstr("expected an address without"));
+  EXPECT_NO_THROW(check("http://host:5000/path"));
+}
+
 TEST_F(MlflowTest, ARunThatDivergedHasFailed) {
   auto one = server();
   one.open(start());
