@@ -64,8 +64,8 @@ def requirements(build):
 def name_torch_beside(package):
     """CMake's file of the wheel names the torch of its environment, in place of the build's."""
     path = package / "lib/cmake/tutti/tuttiConfig.cmake"
-    text, lines = re.subn(r'(?m)^set\(tutti_torch "/.*"\)$', 'set(tutti_torch "${PACKAGE_PREFIX_DIR}/../torch")',
-                          path.read_text())
+    beside = 'set(tutti_torch "${PACKAGE_PREFIX_DIR}/../torch")'
+    text, lines = re.subn(r'(?m)^set\(tutti_torch "/.*"\)$', beside, path.read_text())
     if lines != 1:
         sys.exit(f"wheel: {path} names no torch")
     path.write_text(text)
