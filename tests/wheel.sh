@@ -45,7 +45,7 @@ environment() { find "$machine/srv/user/env" ! -type d | sort; }
 
 seconds_of() {
   local -r began=$SECONDS
-  as_user "$1" >&2
+  as_user "$1" >&2 || exit
   echo $((SECONDS - began))
 }
 
