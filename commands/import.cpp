@@ -1,5 +1,7 @@
 #include "commands/import.h"
 
+#include <filesystem>
+
 #include "commands/loaded_model.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/run_state.h"
@@ -64,8 +66,9 @@ std::string import_text(const Setting& recipe, const ImportOptions& options) {
     write_checkpoint(disk, model.state, state, folder,
                      options.out.empty() ? job.settings.checkpoint.set.latest : "");
     return text + "written to " + folder + "; " +
-           (options.out.empty() ? "tutti train with --resume auto"
-                                : "[checkpoint] load_path = \"" + folder + "\"") +
+           (options.out.empty()
+                ? "tutti train with --resume auto"
+                : "[checkpoint] load_path = \"" + std::filesystem::absolute(folder).string() + "\"") +
            " continues from it\n";
   });
 }

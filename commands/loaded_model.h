@@ -27,6 +27,8 @@ struct LoadedModel {
   // For a checkpoint of which `options` allow a part; without folder: none. `key` names it in errors.
   LoadedModel(const Job& job, Checkpoint checkpoint, const LoadOptions& options, Setting key);
 
+  LoadedModel(Job&&, const std::string&) = delete;
+
   // Restores the weights, the time and the state of algorithms from the checkpoint. Returns the source, as in
   // "weights: runs/one/checkpoints/ep20-ba300". Throws UserError with the key.
   std::string load();

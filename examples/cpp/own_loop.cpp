@@ -6,6 +6,7 @@
 #include <tutti/commands/trainer.h>
 #include <tutti/data/readers/synthetic_dataset.h>
 #include <tutti/models/zoo/mlp.h>
+#include <tutti/runtime/error.h>
 #include <tutti/training/engine/engine.h>
 #include <tutti/training/optimizers/sgd.h>
 #include <tutti/training/state.h>
@@ -89,6 +90,10 @@ int train(tutti::ShardingStrategy strategy, const std::string& weights) {
 
 int main(int argc, char** argv) {
   const std::string sharding = argc > 1 ? argv[1] : "none", weights = argc > 2 ? argv[2] : "";
-  const auto strategy = sharding == "full" ? tutti::ShardingStrategy::kFull : tutti::ShardingStrategy::kNone;
-  return tutti::run_program([&] { return train(strategy, weights); });
+  return tutti::run_program([&] {
+    if (sharding != "none" && sharding != "full")
+      throw tutti::UserError(sharding + ": expected none or full, and a file for the weights");
+    return train(sharding == "full" ? tutti::ShardingStrategy::kFull : tutti::ShardingStrategy::kNone,
+                 weights);
+  });
 }

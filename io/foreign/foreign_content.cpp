@@ -31,13 +31,19 @@ void leave_behind(ForeignContent& content, const std::string& what) {
   content.state.imported.left_behind.push_back(what);
 }
 
+// A file may say infinity, or no number.
+int64_t whole_steps(double steps) {
+  constexpr double kMost = 1e15;
+  return steps >= 0 && steps <= kMost ? static_cast<int64_t>(steps) : 0;
+}
+
 void add_state(ForeignContent& content, const std::string& parameter, const ObjectTree& state) {
   if (!state.dict()) return;
   for (const auto& [name, value] : *state.dict()) {
     if (value.tensor())
       content.moments.push_back({is_number(parameter) ? '#' + parameter : parameter, name, *value.tensor()});
     else if (name == "step")
-      content.state.imported.step = static_cast<int64_t>(value.number(0));
+      content.state.imported.step = whole_steps(value.number(0));
   }
 }
 

@@ -22,17 +22,14 @@ bool has_tensors(const PickledDict& dict) {
   });
 }
 
-// The state dict in what was saved; null if there is none.
-const PickledDict* state_dict_in(const PickledValue& saved) {
+// The state dict in what was saved; null if there is none. Beside that of a model there may be other tensors.
+const PickledDict* state_dict_in(const PickledValue& saved, int depth = 0) {
   const auto* dict = std::get_if<PickledDict>(&saved.value);
-  for (int depth = 0; dict && !has_tensors(*dict) && depth < kMostWrappers; ++depth) {
-    const PickledDict* inner = nullptr;
-    for (const char* key : {"state_dict", "model_state_dict", "model", "module", "state"})
-      if (const PickledValue* member = dict->find(key); member && !inner)
-        inner = std::get_if<PickledDict>(&member->value);
-    dict = inner;
-  }
-  return dict && (has_tensors(*dict) || dict->entries.empty()) ? dict : nullptr;
+  if (!dict || depth > kMostWrappers) return nullptr;
+  for (const char* key : {"state_dict", "model_state_dict", "model", "module", "state"})
+    if (const PickledValue* member = dict->find(key))
+      if (const PickledDict* inner = state_dict_in(*member, depth + 1)) return inner;
+  return has_tensors(*dict) || (depth == 0 && dict->entries.empty()) ? dict : nullptr;
 }
 
 std::string keys_of(const PickledValue& saved) {

@@ -118,6 +118,7 @@ TensorTree TorchModule::forward(const TensorTree& input) {
   const Lending lent(*this);
   OwnOperators operators(*this, norms_);
   TensorTree output = forward_(input);
+  if (output.empty()) throw UserError("forward of " + kind_ + " returns an undefined tensor");
   lent.written().require_none();
   operators.finish();
   return output;

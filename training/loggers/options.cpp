@@ -1,6 +1,9 @@
 #include "training/loggers/options.h"
 
+#include <regex>
+
 #include "recipe/catalog.h"
+#include "runtime/error.h"
 
 namespace tutti {
 namespace {
@@ -137,19 +140,41 @@ std::string MlflowLoggerOptions::folder() const {
   return tracking_uri.starts_with("file:") ? tracking_uri.substr(5) : tracking_uri;
 }
 
+namespace {
+
+// An error that does not show the value, in which a secret stands.
+[[noreturn]] void fail_unshown(const Setting& value, const std::string& message) {
+  Position position = value.position;
+  position.source = nullptr;
+  throw UserError(position, value.path + ": " + message);
+}
+
+// "host", "host:5000", "[::1]:5000"
+bool is_host(const std::string& text) {
+  static const std::regex form(R"((\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%-]+)(:([0-9]{1,5}))?)");
+  std::smatch parts;
+  if (!std::regex_match(text, parts, form)) return false;
+  const int port = parts[3].matched ? std::stoi(parts[3]) : 1;
+  return port >= 1 && port <= 65535;
+}
+
+}  // namespace
+
 void check_tracking_uri(const Setting& tracking_uri) {
   MlflowLoggerOptions options;
   options.tracking_uri = tracking_uri.text();
   if (options.is_server()) {
     const std::string after = options.tracking_uri.substr(options.tracking_uri.find("//") + 2);
-    if (after.substr(0, after.find('/')).find('@') != std::string::npos)
-      tracking_uri.fail(
-          "expected an address without a password; the environment's MLFLOW_TRACKING_USERNAME and "
-          "MLFLOW_TRACKING_PASSWORD are the credentials");
+    const std::string host = after.substr(0, after.find_first_of("/?#"));
+    if (host.find('@') != std::string::npos)
+      fail_unshown(tracking_uri,
+                   "expected an address without a password; the environment's MLFLOW_TRACKING_USERNAME and "
+                   "MLFLOW_TRACKING_PASSWORD are the credentials");
     if (after.find_first_of("?#") != std::string::npos)
-      tracking_uri.fail(
-          "expected an address without '?' and '#', since the run keeps the address; the environment's "
-          "MLFLOW_TRACKING_TOKEN is the token");
+      fail_unshown(tracking_uri,
+                   "expected an address without '?' and '#', since the run keeps the address; the "
+                   "environment's MLFLOW_TRACKING_TOKEN is the token");
+    if (!is_host(host)) tracking_uri.fail("expected a host, and a port from 1 to 65535 if any");
   } else if (options.folder().empty() || options.folder().find(':') != std::string::npos ||
              options.folder().starts_with("databricks")) {
     tracking_uri.fail(

@@ -89,6 +89,8 @@ TEST_F(TorchFileTest, StateDictsMayBeWrappedAndHoldMoreThanTensors) {
                     ->entries(),
                 UnorderedElementsAre(Key("w")))
         << name;
+  const std::string beside = Pickled::dict(Pickled::text("loss") + matrix() + Pickled::text("model") + state);
+  EXPECT_THAT(open(beside)->entries(), UnorderedElementsAre(Key("w")));
   const std::string composers =
       Pickled::dict(Pickled::text("state") + Pickled::dict(Pickled::text("model") + state));
   EXPECT_THAT(open(composers)->entries(), UnorderedElementsAre(Key("w")));

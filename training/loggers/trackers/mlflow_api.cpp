@@ -82,6 +82,13 @@ MlflowKnown known_of(const ServerJson& run) {
   return known;
 }
 
+// A page of another server, or of a proxy, has the status 200 too.
+void require_id(MlflowReply& reply, const std::string& id) {
+  if (!reply.is_done() || !id.empty()) return;
+  reply.kind = Outcome::kLater;
+  reply.problem = "the answer is not MLflow's: " + shown(reply.body.substr(0, kMostShown));
+}
+
 }  // namespace
 
 MlflowReply MlflowApi::send(HttpRequest request) {
@@ -119,6 +126,7 @@ MlflowReply MlflowApi::find_experiment(const MlflowRun& run, MlflowIds& ids) {
     if (reply.code == "RESOURCE_ALREADY_EXISTS") reply.kind = Outcome::kLater;
     ids.experiment_id = text_in(parsed(reply.body), {"experiment_id"});
   }
+  require_id(reply, ids.experiment_id);
   return reply;
 }
 
@@ -132,6 +140,7 @@ MlflowReply MlflowApi::find_run(const MlflowRun& run, MlflowIds& ids) {
   const ServerJson runs = member(parsed(reply.body), {"runs"});
   if (runs.is_array() && !runs.empty()) {
     ids.run_id = text_in(runs[0], {"info", "run_id"});
+    require_id(reply, ids.run_id);
     return reply;
   }
   MlflowParams tags = {{kMlflowNonceTag, ids.nonce},
@@ -145,6 +154,7 @@ MlflowReply MlflowApi::find_run(const MlflowRun& run, MlflowIds& ids) {
                                          {"start_time", ids.start_ms},
                                          {"tags", JsonText{named_list(tags)}}}));
   if (reply.is_done()) ids.run_id = text_in(parsed(reply.body), {"run", "info", "run_id"});
+  require_id(reply, ids.run_id);
   return reply;
 }
 

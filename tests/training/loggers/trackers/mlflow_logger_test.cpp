@@ -22,6 +22,7 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
 
 // A tracking server in memory: what MLflow's own keeps of a run.
@@ -30,6 +31,7 @@ class FakeServer {
   HttpAnswer answer(const HttpRequest& request) {
     ++requests;
     if (is_down) return {0, "", "Couldn't connect to server"};
+    if (!answer_to_all.empty()) return {200, answer_to_all, ""};
     if (status_of_all != 0) return {status_of_all, R"({"error_code": "X", "message": "no"})", ""};
     const std::string path = request.url.substr(std::string("http://host/api/2.0/").size());
     if (path.starts_with("mlflow-artifacts/artifacts/")) {
@@ -71,6 +73,7 @@ class FakeServer {
   bool is_down = false, has_experiment = false, loses_answer_to_create = false;
   int status_of_all = 0;
   int requests = 0, runs = 0;
+  std::string answer_to_all;
   json created;
   std::string status;
   std::vector<json> points;
@@ -299,7 +302,11 @@ TEST_F(MlflowTest, AddressesHaveNoSecrets) {
   };
   for (const char* secret : {"http://host/?token=a", "http://host/#a", "https://me:a@host"})
     EXPECT_THAT(message_of<UserError>([&] { check(secret); }), HasSubstr("expected an address without"));
-  EXPECT_NO_THROW(check("http://host:5000/path"));
+  EXPECT_THAT(message_of<UserError>([&] { check("https://me:hunter2@host"); }), Not(HasSubstr("hunter2")));
+  for (const char* wrong : {"http://", "http://a b", "http://host:99999", "http://host:0/x"})
+    EXPECT_THAT(message_of<UserError>([&] { check(wrong); }), HasSubstr("expected a host"));
+  for (const char* good : {"http://host:5000/path", "https://[::1]:5000", "http://127.0.0.1"})
+    EXPECT_NO_THROW(check(good));
 }
 
 TEST_F(MlflowTest, ARunThatDivergedHasFailed) {
@@ -359,6 +366,15 @@ TEST_F(MlflowTest, MissingCredentialsAreNamedAndTheRecordsWait) {
   EXPECT_FALSE(one.send_all());
   EXPECT_FALSE(one.send_all());
   EXPECT_THAT(warnings_, ElementsAre(HasSubstr("MLFLOW_TRACKING_TOKEN")));
+}
+
+// A login page, or another program's server.
+TEST_F(MlflowTest, AnAnswerThatIsNotMlflowsTakesNothing) {
+  server(/*is_reached=*/false).open(start());
+  fake_.answer_to_all = "<html>Please log in</html>";
+  MlflowSender one = sender(start(), MlflowIds{.nonce = "n"});
+  EXPECT_FALSE(one.send_all());
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("not MLflow's: <html>Please log in")));
 }
 
 TEST_F(MlflowTest, RecordsAreSentInRequestsOfAThousandPoints) {
