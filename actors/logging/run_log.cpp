@@ -57,7 +57,7 @@ RunLog::RunLog(const State& state, const RankActors& actors, Log& log)
 
 void RunLog::start(Context& context, const Resumed& from) {
   const Timestamp& time = state_.timestamp;
-  logger_.begin_run(time.batch + 1);
+  logger_.begin_run(time.batch + 1, from.own && time.batch > 0);
   const int64_t parameters = parameter_count(state_);
   for (LogQueue& queue : queues_)
     queue.start(context, {state_.run_name, state_.run_dir, state_.topology.rank, state_.topology.world,

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "recipe/time/timestamp.h"
@@ -43,9 +44,13 @@ class StepLog final : public Logger {
 
   // Following records belong to `step`.
   void begin_step(int64_t step) { step_ = step; }
-  // Following records, and records of the preparation, belong to `step`.
-  void begin_run(int64_t step) {
+  // Following records, and records of the preparation, belong to `step`. A run that continues logged the
+  // metrics of its preparation when it first began.
+  void begin_run(int64_t step, bool continues) {
     step_ = step;
+    if (continues)
+      std::erase_if(entries_,
+                    [](const auto& entry) { return std::holds_alternative<LoggedMetrics>(entry.what); });
     for (auto& entry : entries_) entry.time = {step, now_};
   }
   void evaluation_due() { add(readers_.numbers, EvaluationDue()); }

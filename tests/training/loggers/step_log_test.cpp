@@ -72,8 +72,17 @@ TEST_F(StepLogTest, LinesBeforeAResumedStepBelongToIt) {
   StepLog log({.numbers = true, .all = true}, now_);
   log.log_metrics({{"a", 1}});
   now_.batch = 7;
-  log.begin_run(8);
+  log.begin_run(8, /*continues=*/false);
   EXPECT_THAT(told(log.take_entries()), ElementsAre(std::tuple(8, 7, 1.0)));
+}
+
+// As stochastic_depth's at INIT: a resumed run has the lines of a run that was never stopped.
+TEST_F(StepLogTest, MetricsOfThePreparationAreLoggedOnce) {
+  StepLog log({.numbers = true, .all = true}, now_);
+  log.log_metrics({{"a", 1}});
+  log.log_text({"a", "text"});
+  log.begin_run(8, /*continues=*/true);
+  EXPECT_EQ(log.take_entries().size(), 1u);
 }
 
 }  // namespace
