@@ -55,7 +55,7 @@ void wait_for(ChildProcess& child, const UserCommand& command) {
         throw OperatingError(command_name(command.line) + ", which " + command.task + ", was ended after " +
                              std::to_string(command.timeout / std::chrono::seconds(1)) + " s");
       std::this_thread::sleep_for(kLookInterval);
-    } catch (const std::exception&) {
+    } catch (...) {
       child.kill();
       for (int looks = 0; looks < kLooksAtKilled && !child.ended(); ++looks)
         std::this_thread::sleep_for(kLookInterval);

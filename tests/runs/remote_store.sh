@@ -8,7 +8,7 @@ place() { echo "$root/${1#fake://}"; }
 echo "$verb $*" >> "$root/calls"
 if [ -e "$root/broken" ]; then echo "the store is broken, token=SECRET" >&2; exit 5; fi
 if [ -s "$root/failures" ]; then truncate -s -1 "$root/failures"; exit 7; fi
-if [ -e "$root/hangs" ]; then exec sleep 1000; fi
+if [ -e "$root/hangs" ]; then echo $$ > "$root/pid"; exec sleep 1000; fi
 case $verb in
   put)
     to=$(place "$2")

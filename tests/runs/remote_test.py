@@ -95,6 +95,7 @@ class Remote(tutti_run.RunTest):
         (self.root / "hangs").touch()
         finished = running.wait()
         self.assertEqual(finished.code, 3, finished.text)
+        self.assertFalse(tutti_run.is_alive(int((self.root / "pid").read_text())), "it ends with the run")
         result = json.loads((run / "result.json").read_text())
         self.assertEqual(result["ended"], "max_duration")
         self.assertEqual(result["not_uploaded"][-1], "ep66-ba1000")
