@@ -143,7 +143,8 @@ std::shared_ptr<Uploads> make_uploads(const Job& job, Log& log) {
   if (folder->empty()) return nullptr;
   return std::make_shared<Uploads>(
       Uploads::Options{store_options(RemoteKeys::read(job.recipe), folder.key, folder, job.run_dir),
-                       absolute(job.run_dir), absolute(job.checkpoints), job.settings.checkpoint.set},
+                       absolute(job.run_dir), absolute(job.checkpoints), job.settings.checkpoint.set,
+                       job.settings.checkpoint.keep, job.settings.checkpoint.best.has_value()},
       log);
 }
 

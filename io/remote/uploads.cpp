@@ -41,7 +41,7 @@ void Uploads::published(const std::string& name) {
 bool Uploads::drop(const std::string& name) {
   const std::lock_guard lock(mutex_);
   waiting_.erase(name);
-  if (remote_.contains(name)) dropped_.insert(name);
+  dropped_.insert(name);
   if (name != uploading_) return true;
   removes_local_ = true;
   return false;
@@ -93,7 +93,7 @@ void Uploads::run() try {
     if (ending_) return;
     uploading_ = next();
     waiting_.erase(uploading_);
-    remote_.insert(uploading_);
+    partial_.insert(uploading_);
     const std::string name = uploading_;
     lock.unlock();
     upload(name);
@@ -106,15 +106,18 @@ void Uploads::run() try {
   changed_.notify_all();
 }
 
-// Without a list every checkpoint is copied, and older ones stay there.
+// Without a list every checkpoint is copied, and older ones stay there. A run that resumed on a bare machine
+// has only the newest of its checkpoints.
 void Uploads::look_into_remote() try {
   const auto there = remote_checkpoints(store_, options_.set);
   const std::lock_guard lock(mutex_);
-  remote_.insert(there.begin(), there.end());
-  std::vector<std::string> copied;
-  for (const std::string& name : there)
-    if (waiting_.erase(name) > 0) copied.push_back(name);
-  if (!copied.empty()) newest_ = options_.set.names.ordered(copied).back();
+  for (const std::string& name : options_.set.names.ordered(there)) {
+    remote_.insert(name);
+    if (waiting_.erase(name) > 0)
+      newest_ = name;
+    else if (!options_.keeps_best)
+      dropped_.insert(name);
+  }
 } catch (const OperatingError& error) {
   log_.warning(error.what());
 }
@@ -152,6 +155,8 @@ void Uploads::settle(const std::string& name, const std::string& problem) {
     if (removes) dropped_.insert(name);
     problem_ = problem;
     if (problem.empty()) {
+      partial_.erase(name);
+      remote_.insert(name);
       newest_ = options_.set.names.ordered({newest_, name}).back();
     } else if (!removes) {
       waiting_.insert(name);
@@ -177,11 +182,15 @@ void Uploads::remove_dropped() {
   std::set<std::string> names;
   {
     const std::lock_guard lock(mutex_);
-    names = dropped_;
-    names.erase(newest_);
+    if (options_.keep < 0) return;
+    auto older = options_.set.names.ordered({remote_.begin(), remote_.end()});
+    older.resize(older.size() - std::min(older.size(), std::max<std::size_t>(options_.keep, 1)));
+    older.insert(older.end(), partial_.begin(), partial_.end());
+    for (const std::string& name : older)
+      if (dropped_.erase(name) > 0) names.insert(name);
     for (const std::string& name : names) {
-      dropped_.erase(name);
       remote_.erase(name);
+      partial_.erase(name);
     }
   }
   if (!store_.removes()) return;

@@ -26,6 +26,8 @@ class Uploads {
     std::string run_dir;
     std::string checkpoints;  // the local folder
     CheckpointSet set;
+    int keep = -1;            // the newest in the remote folder that stay; negative = all
+    bool keeps_best = false;  // checkpoints that only the remote folder has may be the best, and stay
   };
   // `log` must outlive the object.
   Uploads(Options options, Log& log);
@@ -35,8 +37,9 @@ class Uploads {
   // copied.
   void begin(const std::vector<std::string>& own);
   void published(const std::string& name);
-  // Call before a checkpoint beyond the number to keep is removed: the remote copy is removed after the next
-  // upload. False if the checkpoint is being copied; then its local folder is removed here afterwards.
+  // Call before a checkpoint beyond the number to keep is removed: the remote copy is removed too, once
+  // enough newer ones are there. False if the checkpoint is being copied; then its local folder is removed
+  // here afterwards.
   bool drop(const std::string& name);
 
   // Waits until nothing is left to do; false after the time limit.
@@ -65,7 +68,8 @@ class Uploads {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::set<std::string> waiting_, failed_;  // failed_: of waiting_, until the next is published
-  std::set<std::string> remote_, dropped_;  // names there, perhaps in part; of remote_, to be removed
+  std::set<std::string> remote_, partial_;  // names in the remote folder: whole, and perhaps a part
+  std::set<std::string> dropped_;           // to be removed there
   std::string uploading_, newest_, problem_;
   bool begun_ = false, removes_local_ = false, ending_ = false, idle_ = false;
   std::thread thread_;

@@ -92,7 +92,7 @@ class UploadsTest : public testing::Test {
   PosixDisk disk_;
   UploadLog log_;
   const std::map<std::string, at::Tensor> tensors_ = sample_tensors();
-  Uploads uploads_{{store_options(), scratch_.path(), local_, {}}, log_};
+  Uploads uploads_{{store_options(), scratch_.path(), local_, {}, 1}, log_};
 };
 
 TEST_F(UploadsTest, TheNewestComesFirstAndTheLinkNeverGoesBack) {
@@ -183,6 +183,19 @@ TEST_F(UploadsTest, ADamagedOrPartialCheckpointIsNotFetched) {
   flip_bit(copy + "/manifest.json", 300);
   EXPECT_THAT(why(), HasSubstr("manifest.json"));
   EXPECT_THAT(disk_.list(to), ElementsAre("ep1-ba1"));
+}
+
+// As after a start on a bare machine.
+TEST_F(UploadsTest, OldCheckpointsOfAnEarlierMachineGoOnceNewerOnesAreThere) {
+  for (const char* name : {"ep1-ba1", "ep2-ba2", "ep3-ba3"}) publish(name);
+  for (const char* name : {"ep1-ba1", "ep2-ba2"})
+    fs::copy(local_ + '/' + name, store_ + '/' + name, fs::copy_options::recursive);
+  fs::remove_all(local_ + "/ep1-ba1");
+  uploads_.begin({"ep2-ba2"});
+  ASSERT_TRUE(uploads_.idle_within(kLimit));
+  uploads_.published("ep3-ba3");
+  EXPECT_THAT(uploads_.finish(kLimit), IsEmpty());
+  EXPECT_THAT(there(), ElementsAre("ep3-ba3", "ep2-ba2")) << "the local folder has both";
 }
 
 // A manifest may be a stranger's.
