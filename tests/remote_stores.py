@@ -143,7 +143,8 @@ class Stores(tutti_run.RunTest):
         os.environ.update({"RCLONE_CONFIG_DAV_TYPE": "webdav",
                            "RCLONE_CONFIG_DAV_URL": f"http://127.0.0.1:{port}"})
         self.checkpoints_come_back("rclone", "dav://runs/digits", ranks=2)
-        kept = sorted(path.parent.name for path in (self.folder / "dav" / "runs" / "digits").glob("*/manifest.json"))
+        folder = self.folder / "dav" / "runs" / "digits"
+        kept = sorted(path.parent.name for path in folder.glob("*/manifest.json"))
         self.assertEqual(kept, ["ep1-ba25", "ep2-ba30"])
 
     def test_s3cmd(self):
@@ -154,7 +155,8 @@ class Stores(tutti_run.RunTest):
         self.serve_s3()
         self.checkpoints_come_back("aws", "s3://bucket/runs/digits")
         self.data_come_too("aws", "s3://bucket/tokens",
-                           ["aws", "s3", "cp", "--recursive", str(self.folder / "tokens"), "s3://bucket/tokens"])
+                           ["aws", "s3", "cp", "--recursive", str(self.folder / "tokens"),
+                            "s3://bucket/tokens"])
 
 
 def settings_of(options):
