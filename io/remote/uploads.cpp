@@ -9,6 +9,7 @@
 #include "runtime/error.h"
 
 namespace tutti {
+
 Uploads::Uploads(Options options, Log& log)
     : options_([&] {
         options.store.while_waiting = [this] {
@@ -26,7 +27,7 @@ Uploads::~Uploads() { finish(Nanoseconds(0)); }
 void Uploads::begin(const std::vector<std::string>& own) {
   waiting_ = {own.begin(), own.end()};
   begun_ = true;
-  thread_ = std::thread([this] { run(); });
+  thread_ = std::thread([this, own = waiting_] { run(own); });
 }
 
 void Uploads::published(const std::string& name) {
@@ -80,8 +81,8 @@ std::string Uploads::next() const {
   return ordered.empty() ? "" : ordered.back();
 }
 
-void Uploads::run() try {
-  look_into_remote();
+void Uploads::run(const std::set<std::string>& own) try {
+  look_into_remote(own);
   save_status();
   for (;;) {
     std::unique_lock lock(mutex_);
@@ -93,6 +94,7 @@ void Uploads::run() try {
     if (ending_) return;
     uploading_ = next();
     waiting_.erase(uploading_);
+    remote_.erase(uploading_);
     partial_.insert(uploading_);
     const std::string name = uploading_;
     lock.unlock();
@@ -107,15 +109,15 @@ void Uploads::run() try {
 }
 
 // Without a list every checkpoint is copied, and older ones stay there. A run that resumed on a bare machine
-// has only the newest of its checkpoints.
-void Uploads::look_into_remote() try {
+// has only the newest of its checkpoints. One that is published meanwhile replaces the copy of that name.
+void Uploads::look_into_remote(const std::set<std::string>& own) try {
   const auto there = remote_checkpoints(store_, options_.set);
   const std::lock_guard lock(mutex_);
   for (const std::string& name : options_.set.names.ordered(there)) {
     remote_.insert(name);
-    if (waiting_.erase(name) > 0)
+    if (own.contains(name) && waiting_.erase(name) > 0)
       newest_ = name;
-    else if (!options_.keeps_best)
+    else if (!options_.keeps_best && !waiting_.contains(name))
       dropped_.insert(name);
   }
 } catch (const OperatingError& error) {

@@ -51,8 +51,8 @@ class Uploads {
  private:
   struct Ended {};  // thrown to end the thread
 
-  void run();
-  void look_into_remote();
+  void run(const std::set<std::string>& own);
+  void look_into_remote(const std::set<std::string>& own);
   void upload(const std::string& name);
   void copy(const std::string& name) const;
   bool is_newest(const std::string& name) const;

@@ -159,6 +159,17 @@ TEST_F(UploadsTest, ACheckpointInTheStoreIsNotCopiedAgain) {
   EXPECT_THAT(there(), ElementsAre("ep2-ba2", "ep1-ba1"));
 }
 
+// As after a start from the checkpoint before, since the copy was damaged.
+TEST_F(UploadsTest, ACheckpointThatIsDoneAgainReplacesItsCopy) {
+  publish("ep1-ba1");
+  fs::copy(local_ + "/ep1-ba1", store_ + "/ep1-ba1", fs::copy_options::recursive);
+  flip_bit(store_ + "/ep1-ba1/rank-0.h5", 5000);
+  uploads_.begin({});
+  uploads_.published("ep1-ba1");
+  EXPECT_THAT(uploads_.finish(kLimit), IsEmpty());
+  EXPECT_EQ(read_text(store_ + "/ep1-ba1/rank-0.h5"), read_text(local_ + "/ep1-ba1/rank-0.h5"));
+}
+
 TEST_F(UploadsTest, AnEndThatDoesNotWaitNamesTheRest) {
   write_text(scratch_.path("gate"), "");
   for (const char* name : {"ep1-ba1", "ep2-ba2"}) publish(name);
