@@ -55,6 +55,7 @@ void RemoteStore::attempt(const std::string& line, const Fields& fields, const s
                   .task = task,
                   .log = options_.log,
                   .output = output,
+                  .gives_way = options_.gives_way,
                   .timeout = seconds_of(options_.keys.timeout),
                   .while_waiting = options_.while_waiting});
     } catch (const OperatingError& error) {

@@ -20,6 +20,7 @@ class RemoteStore {
     RemoteCommands commands;
     std::string folder;                        // "s3://bucket/run"
     std::string log;                           // gets what a failed command printed
+    bool gives_way = false;                    // UserCommand::gives_way
     Warn on_retry = {};                        // gets the failure of each attempt but the last; may be empty
     std::function<void()> while_waiting = {};  // called often; throws to end the call
   };

@@ -16,6 +16,7 @@ Uploads::Uploads(Options options, Log& log)
           const std::lock_guard lock(mutex_);
           if (ending_) throw Ended();
         };
+        options.store.gives_way = true;
         options.store.on_retry = [&log](const std::string& what) { log.info(what); };
         return std::move(options);
       }()),

@@ -29,7 +29,8 @@ std::string command_line(const UserCommand& command) {
     replace_all(line, field, "\"$" + std::to_string(++count) + '"');
     names += ' ' + quoted(name);
   }
-  return names + "\nexec > " + quoted(command.output) + '\n' + line;
+  const std::string priority = command.gives_way ? "renice -n 19 -p $$ > /dev/null 2>&1\n" : "";
+  return names + '\n' + priority + "exec > " + quoted(command.output) + '\n' + line;
 }
 
 // The quote that is open before this place, or 0.

@@ -17,6 +17,7 @@ struct UserCommand {
   std::string task;                                         // "fetches s3://bucket/shard"; in messages
   std::string log;                   // gets the standard error of a command that fails; secrets may be in it
   std::string output = "/dev/null";  // gets the standard output
+  bool gives_way = false;            // to the training, where processors are few
   Nanoseconds timeout{};             // 0 = none
   std::function<void()> while_waiting = {};  // may throw, which ends the command
 };
