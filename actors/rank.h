@@ -45,7 +45,6 @@ struct RankEnvironment {
   StartChild start_child = nullptr;      // for loggers that are programs; null: such loggers do not start
   OpenHttp open_http = nullptr;          // for loggers that send to a server; null: such loggers send nothing
   StartWorkers start_workers = nullptr;  // for Loaders with num_workers; null: a Loader works alone
-
   std::shared_ptr<Uploads> uploads = nullptr;  // of rank 0's checkpoints; null: none are copied
 
   AtFailure at_failure = {};     // set by add_rank
