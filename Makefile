@@ -57,6 +57,7 @@ nightly: build
 	tests/clients.sh $(BUILD)
 	tests/notebook.sh $(BUILD)
 	tests/trackers.sh $(BUILD)
+	tests/remote_stores.sh $(BUILD)
 	tests/gpu_bundle_rehearsal.sh $(BUILD)
 	JOBS=$(JOBS) tests/libtorch_versions.sh $(BUILD)
 	tools/setup.sh --openmpi

@@ -146,10 +146,12 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& envir
                                                         actors.supervisor, recorder, device));
   scheduler.install(actors.checkpointer, std::make_unique<Checkpointer>(disk, job.checkpoints, rank,
                                                                         actors.supervisor, recorder, device));
-  scheduler.install(actors.supervisor,
-                    std::make_unique<Supervisor>(
-                        job, Supervisor::Place{rank, environment.host, environment.after_interrupt}, actors,
-                        disk, log, recorder, environment.end));
+  scheduler.install(
+      actors.supervisor,
+      std::make_unique<Supervisor>(
+          job,
+          Supervisor::Place{rank, environment.host, environment.after_interrupt, environment.uploads.get()},
+          actors, disk, log, recorder, environment.end));
   logs.insert(logs.end(), destinations.begin(), destinations.end());
   for (std::size_t i = 0; i < logs.size(); ++i)
     scheduler.install(actors.logs[i].writer, std::make_unique<LogWriter>(actors.logs[i].name, logs[i], log));

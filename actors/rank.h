@@ -7,6 +7,7 @@
 #include "collectives/mesh.h"
 #include "io/http/http_client.h"
 #include "io/journal/recorded_run.h"
+#include "io/remote/uploads.h"
 #include "job/job.h"
 #include "runtime/actor/scheduler.h"
 #include "runtime/clock.h"
@@ -44,6 +45,7 @@ struct RankEnvironment {
   StartChild start_child = nullptr;      // for loggers that are programs; null: such loggers do not start
   OpenHttp open_http = nullptr;          // for loggers that send to a server; null: such loggers send nothing
   StartWorkers start_workers = nullptr;  // for Loaders with num_workers; null: a Loader works alone
+  std::shared_ptr<Uploads> uploads = nullptr;  // of rank 0's checkpoints; null: none are copied
 
   AtFailure at_failure = {};     // set by add_rank
   EndKind end = EndKind::kDone;  // of a run that no error ended; set while the scheduler runs

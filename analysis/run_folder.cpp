@@ -6,6 +6,7 @@
 #include "io/journal/recorded_run.h"
 #include "io/json/json_text.h"
 #include "io/run_paths.h"
+#include "recipe/placeholders.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
 #include "runtime/regular_file.h"
@@ -129,7 +130,8 @@ std::string text_at(const Setting& recipe, const char* section, const char* key)
 
 std::string checkpoints_folder(const std::string& run_dir, const Setting& recipe) {
   const std::string folder = text_at(recipe, "checkpoint", "save_folder");
-  return folder.empty() ? path_in_run(run_dir, kCheckpoints) : require_no_link_out(run_dir, folder);
+  return folder.empty() || is_remote_path(folder) ? path_in_run(run_dir, kCheckpoints)
+                                                  : require_no_link_out(run_dir, folder);
 }
 
 const char* name(RunCondition condition) {

@@ -17,6 +17,7 @@
 #include "runtime/disk.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
+#include "runtime/regular_file.h"
 
 namespace tutti {
 
@@ -96,6 +97,23 @@ std::string checkpoints_text(const RunStatus& status) {
          "), the newest " + status.checkpoints.back().name;
 }
 
+// A damaged file says nothing.
+std::string uploads_in(const std::string& run_dir) {
+  const std::string path = path_in_run(run_dir, kUploadsFile);
+  if (!PosixDisk().exists(path)) return "null";
+  const Json uploads = parse_json<Json>(text_of_file(path, kMostTextBytes), nullptr, false);
+  return uploads.is_object() ? uploads.dump() : "null";
+}
+
+std::string uploads_text(const Json& uploads) {
+  const auto waiting = uploads.find("waiting");
+  const std::size_t left = waiting != uploads.end() && waiting->is_array() ? waiting->size() : 0;
+  const std::string newest = text_member(uploads, "newest"), problem = text_member(uploads, "problem");
+  return text_member(uploads, "folder") + ": the newest is " + (newest.empty() ? "none" : newest) +
+         (left > 0 ? ", " + std::to_string(left) + " not uploaded" : "") +
+         (problem.empty() ? "" : "; " + problem);
+}
+
 }  // namespace
 
 RunStatus status_of(const std::string& run_dir) try {
@@ -117,6 +135,7 @@ RunStatus status_of(const std::string& run_dir) try {
     status.metrics.step = status.checkpoints.back().step;
     status.metrics.epoch = status.checkpoints.back().epoch;
   }
+  status.uploads = uploads_in(run_dir);
   status.journal_bytes = bytes_below(path_in_run(run_dir, "journal"));
   status.bytes = bytes_below(run_dir);
   if (!status.checkpoints_folder.starts_with(run_dir + '/')) status.bytes += bytes_of(status.checkpoints);
@@ -145,6 +164,7 @@ std::string RunStatus::json() const {
                  {"metrics", metrics_of},
                  {"checkpoints_folder", checkpoints_folder},
                  {"checkpoints", checkpoints_of},
+                 {"uploads", Json::parse(uploads)},
                  {"journal_bytes", journal_bytes},
                  {"bytes", bytes},
                  {"result", Json::parse(ending.result)}};
@@ -166,6 +186,8 @@ std::string status_text(const RunStatus& status, int64_t now_unix_s) {
                 std::to_string(metric.best_step) + ")");
   for (const auto& [matrix, cells] : matrix_lines(status.metrics.evaluated)) add_row(text, matrix, cells);
   add_row(text, "checkpoints", checkpoints_text(status));
+  if (const Json uploads = Json::parse(status.uploads); uploads.is_object())
+    add_row(text, "uploads", uploads_text(uploads));
   if (status.journal_bytes > 0) add_row(text, "journal", size_text(status.journal_bytes));
   add_row(text, "all files", size_text(status.bytes));
   return text;

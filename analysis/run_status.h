@@ -21,6 +21,7 @@ struct RunStatus {
   int64_t changed_unix_s = 0;  // when metrics.jsonl was last written; 0 = never
   std::string checkpoints_folder;
   std::vector<CheckpointSummary> checkpoints;  // by step
+  std::string uploads = "null";  // uploads.json of a run with a remote save_folder
   uint64_t journal_bytes = 0;
   uint64_t bytes = 0;  // of all files: run folder and checkpoints
 

@@ -35,6 +35,7 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
   if (options.live) hold_stop_signals();
   if (options.live) MemoryLimits().require_start(1);
   begin_process(RunSettings::read(recipe));
+  if (options.live) fetch_start(recipe, options.run_dir, options.resume);
   Job job = make_job(recipe, {.world = options.ranks,
                               .run_dir = options.run_dir,
                               .resume = options.resume,
@@ -80,7 +81,8 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
   for (auto& rank : ranks.environments()) log_trouble(*rank.log, *rank.recorder);
   for (auto& rank : ranks.environments()) rank.recorder->end({rank.end});
   const EndKind end = ranks.environments()[0].end;
-  return {exit_code(end), end == EndKind::kStopped, scheduler.delivery_digest()};
+  const int code = code_with_uploads(exit_code(end), finish_uploads(ranks.environments()[0], job));
+  return {code, end == EndKind::kStopped, scheduler.delivery_digest()};
 }
 
 }  // namespace tutti

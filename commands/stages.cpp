@@ -18,6 +18,7 @@
 #include "job/recipe_catalogs.h"
 #include "job/sections.h"
 #include "recipe/command_keys.h"
+#include "recipe/placeholders.h"
 #include "recipe/set_key.h"
 #include "runtime/disk.h"
 #include "runtime/launcher.h"
@@ -144,7 +145,8 @@ Setting StagePlan::recipe(std::size_t stage) const {
   if (const std::string folder = save_folder(stage); !folder.empty())
     set_key(checkpoint, "save_folder", folder);
   if (stage == 0) return recipe;
-  const std::string before = save_folder(stage - 1);
+  std::string before = save_folder(stage - 1);
+  if (is_remote_path(before)) before.clear();  // the stage's own folder has the checkpoints too
   Setting& path = *checkpoint.find("resume");
   path.value = before.empty() ? fs::absolute(folder(stage - 1)).lexically_normal().string() : before;
   path.written_path = "checkpoint.load_path";

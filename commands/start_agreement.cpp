@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "collectives/agreement.h"
+#include "commands/live_environment.h"
 #include "job/make_job.h"
 #include "job/records/run_journal.h"
 #include "recipe/setting.h"
@@ -16,15 +17,18 @@
 namespace tutti {
 namespace {
 
+constexpr Nanoseconds kFetchTimeout = std::chrono::hours(24);
+
 // Rounds of statements of all ranks. If a rank states trouble, all ranks throw in that round.
 class StartAgreement {
  public:
   StartAgreement(Group& group, Nanoseconds timeout) : group_(group), timeout_(timeout) {}
 
-  std::vector<std::string> round(const Statement& mine) {
+  std::vector<std::string> round(const Statement& mine) { return round_within(timeout_, mine); }
+  std::vector<std::string> round_within(Nanoseconds timeout, const Statement& mine) {
     ++rounds_;
     agrees_ = false;
-    std::vector<std::string> texts = agreed_texts(agree(group_, mine, timeout_));
+    std::vector<std::string> texts = agreed_texts(agree(group_, mine, timeout));
     agrees_ = true;
     return texts;
   }
@@ -93,10 +97,23 @@ StartRequest make_request(const RecipeSource& source, const LaunchOptions& optio
   return request;
 }
 
+// Rank 0's, before it has made the job: its nonce. Rank 0 fetches checkpoints first, which may take hours.
+std::string first_round(const StartRequest& request, Group& group, StartAgreement& agreement) {
+  std::string trouble = request.trouble;
+  const bool waits = request.good() && uses_remote(request.recipe, request.options.resume);
+  if (waits && group.rank() == 0) try {
+      fetch_start(request.recipe, request.options.run_dir, request.options.resume);
+    } catch (const UserError& error) {
+      trouble = error.what();
+    }
+  return agreement.round_within(waits ? kFetchTimeout : request.timeout(),
+                                {.trouble = trouble, .text = fresh_nonce()})[0];
+}
+
 // Three rounds: rank 0's nonce, facts about per-rank datasets, the data's digest with the resolved recipes.
 Job agree_on_job(const StartRequest& request, Group& group) {
   StartAgreement agreement(group, request.timeout());
-  const std::string nonce = agreement.round({.trouble = request.trouble, .text = fresh_nonce()})[0];
+  const std::string nonce = first_round(request, group, agreement);
   Job job;
   Statement mine;
   try {

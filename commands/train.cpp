@@ -22,6 +22,7 @@
 #include "commands/local_train.h"
 #include "commands/start_agreement.h"
 #include "io/checkpoint/checkpoint.h"
+#include "io/remote/remote_catalog.h"
 #include "job/make_job.h"
 #include "job/records/run_journal.h"
 #include "job/records/run_report.h"
@@ -104,6 +105,15 @@ void report_once(const RankEnvironment& rank, const Job& job, const std::string&
   end_with(exit_code(end.kind));
 }
 
+// Other ranks wait for rank 0's uploads, and end with its code, since mpirun ends all ranks after the first
+// that fails.
+int agreed_code(const Job& job, int code, Group& group) {
+  const Time limit = RemoteKeys::read(job.recipe).finish_timeout;
+  const auto all = agreed_texts(agree(group, {.text = std::to_string(code)},
+                                      std::chrono::seconds(limit.count()) + job.settings.train.hang_timeout));
+  return std::stoi(all[0]);
+}
+
 // `connected`: with group, transport and host.
 Exit run_rank(const Job& job, RankEnvironment connected) {
   auto live = std::make_unique<LiveRank>(std::move(connected));
@@ -133,17 +143,18 @@ Exit run_rank(const Job& job, RankEnvironment connected) {
     throw;
   }
   const EndKind end = environment.end;
+  const int code = code_with_uploads(exit_code(end), finish_uploads(environment, job));
   for (const std::string& replaced : job.replaced()) environment.log->warning(replaced);
   if (!scheduler.abandoned().empty()) {
     warn_of_abandoned(*live, end);
     environment.groups.fill(nullptr);  // before MPI ends
     environment.transport.reset();
     static_cast<void>(live.release());
-    return {exit_code(end), end == EndKind::kStopped, /*leaves_threads=*/true};
+    return {code, end == EndKind::kStopped, /*leaves_threads=*/true};
   }
   log_trouble(*environment.log, *environment.recorder);
   environment.recorder->end({end});
-  return {exit_code(end), end == EndKind::kStopped};
+  return {code, end == EndKind::kStopped};
 }
 
 // Runs the job after all ranks have agreed on the job. If they do not agree, ranks wait until rank 0 has
@@ -214,7 +225,9 @@ Exit train_under_mpi(MpiWorld& world, const Clock& clock, StartRequest request, 
     connected.groups = groups_on_device(make_groups(group, job.mesh(), world.rank(), make), job.device(0),
                                         make, agreed_communicators(job, most_neighbours(world), *group));
     connect(connected.groups, world.rank(), request.timeout());
-    return run(job, std::move(connected));
+    Exit exit = run(job, std::move(connected));
+    if (!job.settings.checkpoint.remote_folder->empty()) exit.code = agreed_code(job, exit.code, *group);
+    return exit;
   });
 }
 

@@ -8,6 +8,8 @@ namespace tutti {
 
 inline constexpr const char* kRecipeFile = "recipe.toml";     // resolved
 inline constexpr const char* kMetricsFile = "metrics.jsonl";  // training/loggers/metrics_file.h
+inline constexpr const char* kFetchedFolder = "fetched";      // the checkpoint of a remote load_path
+inline constexpr const char* kUploadsFile = "uploads.json";   // io/remote/uploads.h
 inline constexpr const char* kResultFile = "result.json";     // training/loggers/run_result.h
 
 // `tutti stop` creates this empty file in the run folder; rank 0's Supervisor removes the file and stops the

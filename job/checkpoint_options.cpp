@@ -8,6 +8,7 @@
 #include "io/formats/run_metrics.h"
 #include "job/sections.h"
 #include "models/zoo/catalog.h"
+#include "recipe/placeholders.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -165,7 +166,14 @@ void SaveOptions::remove_unsaved(RunState& state) const {
 CheckpointSettings CheckpointSettings::read(const Setting& recipe, const TrainSettings& train) {
   CheckpointSettings settings{CheckpointKeys::kind().read(recipe.at("checkpoint"))};
   settings.interval = train.interval(settings.interval);
-  settings.set = checkpoint_set(settings, RunKeys::kind().read(recipe).run_name);
+  const std::string run_name = RunKeys::kind().read(recipe).run_name;
+  settings.set = checkpoint_set(settings, run_name);
+  if (auto& folder = settings.save_folder; folder->has_value() && is_remote_path(**folder)) {
+    settings.remote_folder.key = folder.key;
+    settings.remote_folder.value = **folder;
+    replace_all(settings.remote_folder.value, "{run_name}", run_name);
+    folder.value.reset();
+  }
   settings.save = {settings.save_weights_only, StatePatterns(settings.save_ignore_keys)};
   if (!settings.best_table.is_none()) {
     settings.best = BestSettings::read(settings.best_table, recipe);

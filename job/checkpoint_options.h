@@ -83,6 +83,7 @@ struct SaveOptions {
 
 // [checkpoint], with its interval in epochs if it is in iterations; see StartFrom for where a run begins.
 struct CheckpointSettings : CheckpointKeys {
+  Given<std::string> remote_folder;  // a save_folder of a remote store, which save_folder is not then; or ""
   CheckpointSet set;
   SaveOptions save;
   std::optional<BestSettings> best;

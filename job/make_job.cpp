@@ -19,6 +19,7 @@
 #include "data/split/open_split.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/journal/recorded_run.h"
+#include "io/run_paths.h"
 #include "job/accumulation.h"
 #include "job/class_weights.h"
 #include "job/copied_targets.h"
@@ -29,6 +30,7 @@
 #include "job/token_times.h"
 #include "job/written_files.h"
 #include "recipe/command_keys.h"
+#include "recipe/placeholders.h"
 #include "recipe/plugin_maker.h"
 #include "recipe/toml_reader.h"
 #include "runtime/disk.h"
@@ -322,7 +324,13 @@ void make_folders(const Job& job, const JobOptions& options) {
 
 void require_consistent_recipe(Job& job) {
   MistakeCollector mistakes;
-  mistakes.collect([&] { job.from = start_from(job.recipe, job.resume); });
+  mistakes.collect([&] {
+    job.from = start_from(job.recipe, job.resume);
+    if (Setting& path = job.from.load_path; path.is_text() && is_remote_path(path.text())) {
+      path.written = path.text();
+      path.value = job.run_dir + '/' + kFetchedFolder;
+    }
+  });
   mistakes.collect([&] { open_devices(job); });
   mistakes.collect([&] { require_whole_shard_groups(job); });
   mistakes.collect([&] { check_loggers(job.recipe); });

@@ -9,6 +9,7 @@
 #include "data/readers/catalog.h"
 #include "data/transforms/options.h"
 #include "io/checkpoint/checkpoint_catalog.h"
+#include "io/remote/remote_catalog.h"
 #include "io/weights/model_cache.h"
 #include "job/names/deepspeed.h"
 #include "job/names/foreign_names.h"
@@ -17,7 +18,9 @@
 #include "models/hub/section.h"
 #include "models/loss_options.h"
 #include "models/zoo/catalog.h"
+#include "recipe/placeholders.h"
 #include "recipe/resolve.h"
+#include "recipe/set_key.h"
 #include "runtime/nearest_name.h"
 #include "runtime/user_errors.h"
 #include "sharding/catalog.h"
@@ -111,6 +114,26 @@ std::vector<Catalog> with_class_names(std::vector<Catalog> catalogs) {
   return catalogs;
 }
 
+void fill_fetch(Setting* section, const RemoteKeys& keys) {
+  if (!section || !section->is_table() || !section->has("remote") || section->has("fetch")) return;
+  const RemoteCommands commands = keys.commands(section->at("remote"));
+  set_key(*section, "fetch", keys.fetch_command->has_value() ? commands.fetch : **keys.command);
+}
+
+// Data and checkpoints of a remote store need the commands of [remote]; data may have a `fetch` instead.
+void connect_remote(Setting& recipe, const CheckpointKeys& checkpoint) {
+  const RemoteKeys keys = RemoteKeys::read(recipe);
+  const auto& folder = checkpoint.save_folder;
+  if (folder->has_value() && is_remote_path(**folder)) keys.commands(folder.key);
+  const Setting& from = checkpoint.resume;
+  if (from.is_text() && is_remote_path(from.text())) keys.commands(from);
+  if (!recipe.has("remote")) return;
+  Setting& data = *recipe.find("data");
+  for (const char* part : {"train", "eval"}) fill_fetch(data.find(part), keys);
+  for (Setting& section : std::get<Setting::Array>(recipe.find("evaluators")->value))
+    fill_fetch(&section, keys);
+}
+
 }  // namespace
 
 std::span<const Catalog> all_catalogs() {
@@ -127,6 +150,7 @@ std::span<const Catalog> all_catalogs() {
                                                                  section_catalog<CollectiveSettings>(),
                                                                  sharding_catalog(),
                                                                  section_catalog<CheckpointKeys>(),
+                                                                 remote_catalog(),
                                                                  section_catalog<JournalSettings>(),
                                                                  profiler_catalog(),
                                                                  section_catalog<CompatSettings>(),
@@ -156,6 +180,7 @@ Setting resolve_recipe(const Setting& given) {
     checkpoint.autoresume.fail("it needs run_name, which is missing");
   if (checkpoint.autoresume && !checkpoint.save_folder->has_value())
     checkpoint.autoresume.fail("it needs checkpoint.save_folder, which is missing");
+  connect_remote(recipe, checkpoint);
   return recipe;
 }
 

@@ -1,6 +1,7 @@
 #include "recipe/placeholders.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "runtime/error.h"
 #include "runtime/nearest_name.h"
@@ -39,6 +40,13 @@ bool is_plain_word(const std::string& text) {
   return !text.empty() && text.find_first_not_of(
                               "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                               "0123456789._+/@=-") == std::string::npos;
+}
+
+bool is_remote_path(const std::string& path) {
+  const std::size_t at = path.find("://");
+  return at != std::string::npos && at > 0 &&
+         std::all_of(path.begin(), path.begin() + at,
+                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-'; });
 }
 
 void require_placeholders(const Setting& text, const std::vector<std::string>& known) try {

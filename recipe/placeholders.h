@@ -28,6 +28,9 @@ std::vector<PatternPart> parts_of_pattern(const std::string& pattern);
 bool is_plain_word(const std::string& text);
 inline constexpr const char* kPlainCharacters = "only letters, digits and . _ + / @ = - are taken";
 
+// True for the path of a remote store: SCHEME://...
+bool is_remote_path(const std::string& path);
+
 // Throws UserError for this key if the text has a placeholder that is not in `known`.
 void require_placeholders(const Setting& text, const std::vector<std::string>& known);
 

@@ -10,6 +10,7 @@
 #include "recipe/dotted_path.h"
 #include "recipe/hints.h"
 #include "recipe/key_check.h"
+#include "recipe/placeholders.h"
 #include "runtime/nearest_name.h"
 #include "runtime/text.h"
 #include "runtime/user_errors.h"
@@ -183,6 +184,7 @@ class SectionResolver {
 
   Setting as_absolute(const Key& key, Setting value) const {
     if (std::ranges::count(key.words, value.text())) return value;
+    if (is_remote_path(value.text()) && std::ranges::any_of(key.words, is_remote_path)) return value;
     if (value.written.empty()) value.written = value.text();
     value.value = (origin_.folder / value.text()).lexically_normal().string();
     if (!is_utf8(value.text())) value.fail("expected a path in UTF-8");

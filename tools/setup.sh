@@ -2,13 +2,14 @@
 # tools/setup.sh [VERSION]: installs what building and testing tutti need: the packages of packages.txt,
 # and libtorch from the wheel of that version on PyPI, in a virtual environment that all clones share.
 # Installs only missing packages. tools/setup.sh --fuzz: only those of packages_fuzz.txt, which tests/fuzz.sh
-# needs. tools/setup.sh --without-parquet: no pyarrow. tools/setup.sh --wheel: what tools/wheel.py needs.
+# needs. tools/setup.sh --remote: likewise packages_remote.txt, for tests/remote_stores.sh.
+# tools/setup.sh --without-parquet: no pyarrow. tools/setup.sh --wheel: what tools/wheel.py needs.
 # tools/setup.sh --openmpi: Open MPI 5, for TUTTI_OPENMPI.
 #   TUTTI_TORCH_DIR   an existing libtorch (the folder with include/ and lib/): no wheel is installed
 #   XDG_CACHE_HOME    where the virtual environment goes, under tutti/; ~/.cache by default
 set -euo pipefail
 case ${1:-} in
-  ''|--fuzz|--without-parquet|--wheel|--openmpi) readonly torch=2.11.0 ;;
+  ''|--fuzz|--remote|--without-parquet|--wheel|--openmpi) readonly torch=2.11.0 ;;
   *) readonly torch=$1 ;;
 esac
 readonly wanted="torch==$torch numpy h5py tensorboard pyte jsonschema"
@@ -113,10 +114,11 @@ provide_wheel_tools() {
   printf '%s\n' "$needed" > "$folder/complete"
 }
 
-if [ "${1:-}" = --fuzz ]; then
-  install_packages packages_fuzz.txt
-  exit
-fi
+case ${1:-} in
+  --fuzz|--remote)
+    install_packages "packages_${1#--}.txt"
+    exit ;;
+esac
 # For TUTTI_OPENMPI. Debian's 4.1.4 may crash or hang at a run's end, and 5.0.11 at a start, both in PMIx.
 provide_openmpi() {
   [ -e "$openmpi/complete" ] && return

@@ -32,9 +32,10 @@ BestState best_state_of(const Disk& disk, const std::string& folder) try {
 
 }  // namespace
 
-CheckpointStore::CheckpointStore(Disk& disk, Log& log, const Job& job)
+CheckpointStore::CheckpointStore(Disk& disk, Log& log, const Job& job, Uploads* uploads)
     : disk_(disk),
       log_(log),
+      uploads_(uploads),
       folder_(job.checkpoints),
       imported_(job.run_dir + "/imported"),
       run_name_(job.settings.run_name),
@@ -103,6 +104,7 @@ void CheckpointStore::begin(const std::string& resumed) {
   const auto names = published_checkpoints(disk_, folder_, settings_.set.names);
   const std::size_t own = own_steps(names, resumed);
   if (own < names.size()) move_aside({names.begin() + static_cast<int64_t>(own), names.end()});
+  if (uploads_) uploads_->begin({names.begin(), names.begin() + static_cast<int64_t>(own)});
   if (own == 0) return;
   resumed_ = names[own - 1];
   if (!settings_.set.latest.empty()) disk_.symlink(resumed_, folder_ + "/" + settings_.set.latest);
@@ -141,6 +143,7 @@ std::string CheckpointStore::publish(const std::string& name, const std::string&
     return error.what();
   }
   values_.erase(name);
+  if (uploads_) uploads_->published(name);
   prune(name);
   return "";
 }
@@ -162,7 +165,8 @@ void CheckpointStore::prune(const std::string& newest) try {
   if (!best.empty()) disk_.symlink(best[0], folder_ + '/' + kBest);
   if (settings_.keep < 0) return;
   for (std::size_t i = 0; i + std::max(settings_.keep, 1) < names.size(); ++i)
-    if (names[i] != resumed_ && std::ranges::count(best, names[i]) == 0)
+    if (names[i] != resumed_ && std::ranges::count(best, names[i]) == 0 &&
+        (!uploads_ || uploads_->drop(names[i])))
       remove_checkpoint(disk_, folder_ + "/" + names[i]);
 } catch (const OperatingError& error) {
   log_.warning(error.what());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "io/checkpoint/checkpoint.h"
+#include "io/remote/uploads.h"
 #include "job/job.h"
 #include "runtime/disk.h"
 #include "runtime/log.h"
@@ -15,8 +16,8 @@ namespace tutti {
 // The folder of a run's checkpoints. On rank 0.
 class CheckpointStore {
  public:
-  // All references must outlive the store.
-  CheckpointStore(Disk& disk, Log& log, const Job& job);
+  // All references must outlive the store. `uploads`: null if nothing is copied to a remote store.
+  CheckpointStore(Disk& disk, Log& log, const Job& job, Uploads* uploads = nullptr);
 
   struct Choice {
     std::string folder;  // "" = no checkpoint: a fresh start
@@ -55,6 +56,7 @@ class CheckpointStore {
 
   Disk& disk_;
   Log& log_;
+  Uploads* uploads_;
   const std::string& folder_;
   const std::string imported_;  // folder: the manifest of another program's checkpoint
   const std::string& run_name_;

@@ -85,7 +85,7 @@ Supervisor::Supervisor(const Job& job, const Place& place, const RankActors& act
       end_(end),
       after_interrupt_(place.after_interrupt),
       folder_(disk, job.run_dir, job.checkpoints),
-      store_(disk, log, job),
+      store_(disk, log, job, place.uploads),
       logs_(actors.logs, log),
       start_(job, place.rank, place.host, folder_, store_, log, recorder),
       failures_(place.rank, job.world, job.settings.train.hang_timeout, log),

@@ -82,6 +82,7 @@ class Supervisor final : public Actor {
     int rank = 0;
     std::string host;
     std::string after_interrupt = {};  // printed after Ctrl-C
+    Uploads* uploads = nullptr;        // of checkpoints; null: none
   };
 
   // All references must outlive the Supervisor. `end`: receives the end of a run that no error ended.

@@ -94,7 +94,9 @@ Setting RecipeDraft::accepted(const Catalog& catalog, const std::string& kind, c
   if (own == keys.end()) return leave_out(value), Setting();
   if (own->refused()) return leave_out(value, without(own->refusal, "not carried over: ")), Setting();
   if (own->type == KeyType::kPath && value.is_text() && value.text().find("://") != std::string::npos)
-    return leave_out(value, "tutti reads and writes file systems; copy it with a program of yours"),
+    return leave_out(value, own->words.empty()
+                                ? "tutti reads and writes file systems; copy it with a program of yours"
+                                : "add it with [remote] command, the program that copies there"),
            Setting();
   const bool is_seconds = own->units == std::vector<std::string>{"sec"} && value.is_integer();
   try {

@@ -346,7 +346,8 @@ void MdsDataset::scan() const {
 DatasetPtr MdsOptions::make(const Setting& section, const DataEnvironment& environment) const {
   require_classes_once(section, *this);
   if (remote.empty() != fetch.empty())
-    section.at(remote.empty() ? "fetch" : "remote").fail("remote and fetch belong together");
+    section.at(remote.empty() ? "fetch" : "remote")
+        .fail("remote and fetch, or [remote] command, belong together");
   if (!fetch.empty()) try {
       require_fetch_command(fetch);
     } catch (const UserError& error) {

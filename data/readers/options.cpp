@@ -290,7 +290,8 @@ Kind<MdsOptions> MdsOptions::kind() {
                   "where the dataset is, as your command names it: s3://bucket/folder")
                .may_be_absent(),
            option("fetch", &Options::fetch,
-                  "the command line that copies a file of it: \"aws s3 cp {source} {target}\"")
+                  "the command line that copies a file of it: \"aws s3 cp {source} {target}\"; default: of "
+                  "[remote]")
                .may_be_absent(),
            option("cache_mb", &Options::cache_mb,
                   "shards that are kept in path, of those that can be fetched or uncompressed anew: the ones "

@@ -5,7 +5,8 @@
 namespace tutti {
 
 // Throws UserError unless the command line has {source} and {target}, both outside of quotes, in which sh
-// would take apart the inserted names. The name of a command (recipe/command_keys.h) is none.
+// would take apart the inserted names, or is the name of a program that tutti knows
+// (io/remote/remote_catalog.h).
 void require_fetch_command(const std::string& command);
 
 // Copies the file `source` to the local file `target` by a command line of the user, in which {source} and

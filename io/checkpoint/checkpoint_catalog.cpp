@@ -5,6 +5,8 @@ namespace {
 
 using Keys = CheckpointKeys;
 
+constexpr const char* kRemoteExample = "s3://bucket/folder";  // any scheme does
+
 std::shared_ptr<const Catalog> best_catalog() {
   Catalog catalog = section_catalog<BestKeys>();
   catalog.noun = "best";
@@ -16,8 +18,10 @@ std::vector<Bound<Keys>> save_keys() {
       option("interval", &Keys::interval, "time between checkpoints; training waits if the disk is slower")
           .also_named({"save_interval"}),
       option("save_folder", &Keys::save_folder,
-             "the folder of the checkpoints; default: checkpoints/ in the run folder")
-          .as(KeyType::kPath),
+             "the folder of the checkpoints; default: checkpoints/ in the run folder. With s3://... they are "
+             "copied there from checkpoints/ in the run folder, by [remote] ({run_name} is filled in)")
+          .as(KeyType::kPath)
+          .or_word(kRemoteExample),
       option(
           "save_filename", &Keys::save_filename,
           "the name of a checkpoint's folder; {run_name}, {epoch}, {batch}, {batch_in_epoch}, {sample}, "
@@ -54,7 +58,8 @@ std::vector<Bound<Keys>> load_keys() {
              "Composer, Lightning, transformers or PyTorch; auto: this run's newest, if any")
           .as(KeyType::kPath)
           .also_named({"load_path"})
-          .or_word("auto"),
+          .or_word("auto")
+          .or_word(kRemoteExample),
       option("autoresume", &Keys::autoresume,
              "resume from this run's newest checkpoint, or from load_path if there is none; needs run_name "
              "and save_folder"),
@@ -70,7 +75,7 @@ std::vector<Bound<Keys>> load_keys() {
       Key{"load_progress_bar", KeyType::kBoolean, "none", ""}.not_carried_over(
           "a checkpoint is read from a local disk, which is fast"),
       Key{"load_object_store", KeyType::kAny, "none", ""}.not_carried_over(
-          "load_path is a path; copy from the store first, with its own tool"),
+          "load_path = \"s3://...\" names store and path, and [remote] the program that fetches"),
   };
 }
 

@@ -7,6 +7,7 @@
 #include "io/checkpoint/checkpoint_summary.h"
 #include "io/checkpoint/checkpoint_tensors.h"
 #include "io/checkpoint/saved_state.h"
+#include "recipe/placeholders.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "runtime/hashes.h"
@@ -141,7 +142,7 @@ std::string folder_of_checkpoints(const Disk& disk, const std::string& path) {
   const Setting parsed = parse_recipe(disk.read_text(recipe, kMostTextBytes), recipe);
   const Setting* checkpoint = parsed.find("checkpoint");
   const Setting* folder = checkpoint ? checkpoint->find("save_folder") : nullptr;
-  return folder && folder->is_text() ? folder->text() : path;
+  return folder && folder->is_text() && !is_remote_path(folder->text()) ? folder->text() : path;
 }
 
 // Other programs' checkpoints: a file, or a folder of Hugging Face's or of torch.distributed.checkpoint.

@@ -193,9 +193,9 @@ Catalog logger_catalog() {
        {std::pair{"cometml", "Comet"}, std::pair{"neptune", "Neptune"}, std::pair{"slack", "Slack"},
         std::pair{"mosaicml", "the MosaicML platform"}})
     entries.push_back(hosted(name, service));
-  entries.push_back(
-      refused_entry("remote_uploader_downloader",
-                    "Not carried over: tutti writes to file systems; use another program to copy files."));
+  entries.push_back(refused_entry(
+      "remote_uploader_downloader",
+      "Not carried over: [checkpoint] save_folder = \"s3://...\" and [remote] copy checkpoints."));
   return {.section = "loggers",
           .noun = "logger",
           .doc = "Loggers besides metrics.jsonl. docs/loggers.md describes what is logged.",
