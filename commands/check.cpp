@@ -26,6 +26,7 @@
 #include "job/make_job.h"
 #include "job/recipe_catalogs.h"
 #include "job/resume.h"
+#include "recipe/placeholders.h"
 #include "recipe/set_key.h"
 #include "runtime/clock.h"
 #include "runtime/error.h"
@@ -153,6 +154,10 @@ StartingPoint start_of(const Job& job) {
           newest_good_checkpoint(disk, job.checkpoints, {warn_ignored}, job.settings.checkpoint.set);
     });
   if (!own.checkpoint.folder.empty() || job.from.load_path.is_none()) return own;
+  if (is_remote_path(job.from.load_path.text())) {
+    print_warning(job.from.load_path.path + " is of a remote store, and is not tried");
+    return own;
+  }
   StartingPoint other{.checkpoint = {}, .key = job.from.load_path, .options = job.from.options};
   blame(other.key, [&] { other.checkpoint = checkpoint_to_load(disk, job.from.load_path.text()); });
   return other;

@@ -1,6 +1,7 @@
 #include "commands/live_environment.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 
 #include "io/json/json_line.h"
@@ -21,6 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr Nanoseconds kUploadsLook = std::chrono::milliseconds(200);
 constexpr Nanoseconds kUploadsUnsaid = std::chrono::seconds(1);  // a wait without a line of output
 
 std::string absolute(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
@@ -28,6 +30,7 @@ std::string absolute(const std::string& path) { return fs::absolute(path).lexica
 RemoteStore::Options store_options(const RemoteKeys& keys, const Setting& user, const std::string& folder,
                                    const std::string& run_dir) {
   keys.require_whole_commands();
+  require_remote_path(user, folder);
   return {.keys = keys,
           .commands = keys.commands(user),
           .folder = folder,
@@ -47,6 +50,10 @@ class FetchedStart {
   }
 
   void fetch() {
+    const auto alone = disk_.lock(run_dir_ + '/' + kRunLock, "the start of a run");
+    if (!alone)
+      throw UserError({run_dir_},
+                      "another process trains into this folder; name another --run-dir, or stop it");
     if (!settings_.remote_folder->empty()) open_own();
     const Setting& path = from_.load_path;
     if (path.is_text() && is_remote_path(path.text()) && (from_.autoresume.is_none() || local().empty()))
@@ -60,6 +67,7 @@ class FetchedStart {
 
   RemoteStore store_at(const Setting& user, const std::string& folder) const {
     RemoteStore::Options options = store_options(keys_, user, folder, run_dir_);
+    options.log = run_dir_ + "/log/remote-start.log";
     options.on_retry = print_warning;
     options.while_waiting = [] { require_no_held_stop("files of a remote store were copied"); };
     return RemoteStore(options);
@@ -121,7 +129,9 @@ class FetchedStart {
     const std::string folder = run_dir_ + '/' + kFetchedFolder;
     disk_.remove_all(folder);
     disk_.make_folders(folder);
-    for (const std::string& name : remote_checkpoints(store, {}))
+    auto names = remote_checkpoints(store, {});
+    if (names.empty()) names = remote_checkpoints(store, settings_.set);
+    for (const std::string& name : names)
       if (fetched(store, name,
                   folder + '/' + (name.empty() ? fs::path(store.folder()).filename().string() : name)))
         return;
@@ -195,8 +205,13 @@ bool finish_uploads(const RankEnvironment& environment, const Job& job) {
   const TimePoint until = std::chrono::steady_clock::now() + std::chrono::seconds(limit.count());
   if (!uploads->idle_within(kUploadsUnsaid) && !environment.quiet && !environment.json)
     print_text("waits for uploads to " + on_one_line(job.settings.checkpoint.remote_folder.value) +
-               ", at most " + limit.text() + '\n');
-  const auto missing = uploads->finish(until - std::chrono::steady_clock::now());
+               ", at most " + limit.text() + "; Ctrl-C ends the wait\n");
+  std::fflush(stdout);
+  const bool asked = stop_asked();
+  while (std::chrono::steady_clock::now() < until && (asked || !stop_asked()))
+    if (uploads->idle_within(kUploadsLook)) break;
+  const auto missing =
+      uploads->finish(!asked && stop_asked() ? Nanoseconds(0) : until - std::chrono::steady_clock::now());
   if (missing.empty()) return true;
   environment.log->warning(joined(missing) + " not in " + job.settings.checkpoint.remote_folder.value +
                            " at the end of the run; tutti resume uploads what is missing; exit code 3");

@@ -10,6 +10,7 @@
 #include "models/zoo/catalog.h"
 #include "recipe/placeholders.h"
 #include "runtime/error.h"
+#include "runtime/printable.h"
 
 namespace tutti {
 
@@ -95,6 +96,23 @@ void require_names_unlike_best(const CheckpointSettings& settings) {
   if (settings.set.names.fits(kBest)) settings.save_filename.fail(is_the_link);
 }
 
+// Names are read from what programs list, line by line.
+void require_remote_names(const CheckpointSettings& settings, const std::string& run_name) {
+  const auto& folder = settings.remote_folder;
+  require_remote_path(folder.key, folder.value);
+  if (!settings.save_overwrite.is_none() && settings.save_overwrite.boolean())
+    settings.save_overwrite.fail_key(
+        "in a remote save_folder nothing is moved aside; another folder keeps the runs apart");
+  std::string name = settings.save_filename;
+  replace_all(name, "{run_name}", run_name);
+  for (std::size_t open = name.find('{'); open != name.npos; open = name.find('{'))
+    name.erase(open, name.find('}', open) - open + 1);
+  if (!name.empty() && (!is_plain_word(name) || name.find('/') != name.npos))
+    folder.key.fail(
+        "the checkpoints of a remote folder have names of letters, digits, and . _ - + @ = alone, not " +
+        shown(settings.save_filename.value) + " of the run " + shown(run_name));
+}
+
 }  // namespace
 
 bool LoadOptions::ignores(const std::string& name) const {
@@ -172,6 +190,7 @@ CheckpointSettings CheckpointSettings::read(const Setting& recipe, const TrainSe
     settings.remote_folder.key = folder.key;
     settings.remote_folder.value = **folder;
     replace_all(settings.remote_folder.value, "{run_name}", run_name);
+    require_remote_names(settings, run_name);
     folder.value.reset();
   }
   settings.save = {settings.save_weights_only, StatePatterns(settings.save_ignore_keys)};

@@ -49,6 +49,13 @@ bool is_remote_path(const std::string& path) {
                      [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-'; });
 }
 
+void require_remote_path(const Setting& key, const std::string& path) {
+  const std::string names = path.substr(path.find("://") + 3);
+  if (names.empty() || names.front() == '/' || !is_plain_word(names) ||
+      ("/" + names + "/").find("/../") != names.npos)
+    key.fail("expected a bucket and folders of letters, digits, and . _ - + @ = alone");
+}
+
 void require_placeholders(const Setting& text, const std::vector<std::string>& known) try {
   for (const auto& [before, placeholder] : parts_of_pattern(text.text()))
     if (placeholder && std::ranges::count(known, *placeholder) == 0) refuse_placeholder(*placeholder, known);

@@ -31,6 +31,9 @@ inline constexpr const char* kPlainCharacters = "only letters, digits and . _ + 
 // True for the path of a remote store: SCHEME://...
 bool is_remote_path(const std::string& path);
 
+// Throws UserError of `key` unless the remote path has a bucket and plain words alone (is_plain_word).
+void require_remote_path(const Setting& key, const std::string& path);
+
 // Throws UserError for this key if the text has a placeholder that is not in `known`.
 void require_placeholders(const Setting& text, const std::vector<std::string>& known);
 

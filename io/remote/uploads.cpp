@@ -44,8 +44,9 @@ bool Uploads::drop(const std::string& name) {
   const std::lock_guard lock(mutex_);
   waiting_.erase(name);
   dropped_.insert(name);
+  if (name == removing_) return false;
   if (name != uploading_) return true;
-  removes_local_ = true;
+  drops_uploading_ = true;
   return false;
 }
 
@@ -71,7 +72,7 @@ std::vector<std::string> Uploads::finish(Nanoseconds limit) {
 
 std::vector<std::string> Uploads::missing() const {
   std::set<std::string> names = waiting_;
-  if (!uploading_.empty()) names.insert(uploading_);
+  if (!uploading_.empty() && !drops_uploading_) names.insert(uploading_);
   return options_.set.names.ordered({names.begin(), names.end()});
 }
 
@@ -154,8 +155,9 @@ void Uploads::settle(const std::string& name, const std::string& problem) {
   bool removes = false;
   {
     const std::lock_guard lock(mutex_);
-    removes = std::exchange(removes_local_, false);
-    if (removes) dropped_.insert(name);
+    removes = std::exchange(drops_uploading_, false);
+    uploading_.clear();
+    if (removes) dropped_.insert(name), removing_ = name;
     problem_ = problem;
     if (problem.empty()) {
       partial_.erase(name);
@@ -178,7 +180,7 @@ void Uploads::settle(const std::string& name, const std::string& problem) {
       log_.warning(error.what());
     }
   const std::lock_guard lock(mutex_);
-  uploading_.clear();
+  removing_.clear();
 }
 
 void Uploads::remove_dropped() {

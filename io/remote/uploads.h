@@ -70,8 +70,9 @@ class Uploads {
   std::set<std::string> waiting_, failed_;  // failed_: of waiting_, until the next is published
   std::set<std::string> remote_, partial_;  // names in the remote folder: whole, and perhaps a part
   std::set<std::string> dropped_;           // to be removed there
-  std::string uploading_, newest_, problem_;
-  bool begun_ = false, removes_local_ = false, ending_ = false, idle_ = false;
+  std::string uploading_, removing_, newest_, problem_;  // removing_: here, not in the store
+  bool drops_uploading_ = false;                         // uploading_ is to be removed here, too
+  bool begun_ = false, ending_ = false, idle_ = false;
   std::thread thread_;
 };
 

@@ -186,7 +186,8 @@ void collect_commands(const Catalog& catalog, std::set<std::string>& found) {
 TEST(CommandKey, OfEachSectionIsKnown) {
   std::set<std::string> found;
   for (const Catalog& catalog : recipe_catalogs()) collect_commands(catalog, found);
-  EXPECT_EQ(found, (std::set<std::string>{"command", "fetch"}));
+  EXPECT_EQ(found, (std::set<std::string>{"command", "delete_command", "fetch", "fetch_command",
+                                          "list_command", "upload_command"}));
   for (const std::string& key : found) EXPECT_TRUE(names_command("a.b." + key));
 }
 

@@ -40,9 +40,11 @@ esac
 class UploadLog final : public Log {
  public:
   void write(LogLevel level, const std::string& line) override {
+    if (on_line) on_line(line);
     const std::lock_guard lock(mutex_);
     if (level == LogLevel::kWarning) warnings_.push_back(line);
   }
+  std::function<void(const std::string&)> on_line;
   void flush() override {}
   std::vector<std::string> warnings() const {
     const std::lock_guard lock(mutex_);
@@ -94,6 +96,27 @@ class UploadsTest : public testing::Test {
   const std::map<std::string, at::Tensor> tensors_ = sample_tensors();
   Uploads uploads_{{store_options(), scratch_.path(), local_, {}, 1}, log_};
 };
+
+// The checkpoint is dropped while it is copied, and once more when its removal has begun.
+TEST_F(UploadsTest, ACheckpointThatIsDroppedTwiceTakesNoOtherAlong) {
+  write_text(scratch_.path("gate"), "");
+  publish("ep1-ba1");
+  publish("ep2-ba2");
+  bool dropped_again = true;
+  log_.on_line = [&](const std::string& line) {
+    if (line.find("ep1-ba1 is in") != line.npos) dropped_again = uploads_.drop("ep1-ba1");
+  };
+  uploads_.begin({"ep1-ba1"});
+  wait_until_uploading("ep1-ba1");
+  EXPECT_FALSE(uploads_.drop("ep1-ba1"));
+  uploads_.published("ep2-ba2");
+  fs::remove(scratch_.path("gate"));
+  EXPECT_THAT(uploads_.finish(kLimit), IsEmpty());
+  EXPECT_FALSE(dropped_again);
+  EXPECT_FALSE(fs::exists(local_ + "/ep1-ba1"));
+  EXPECT_TRUE(fs::exists(local_ + "/ep2-ba2/manifest.json"));
+  EXPECT_THAT(there(), ElementsAre("ep2-ba2"));
+}
 
 TEST_F(UploadsTest, TheNewestComesFirstAndTheLinkNeverGoesBack) {
   write_text(scratch_.path("gate"), "");
