@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "job/recipe_catalogs.h"
+#include "recipe/recipe_space.h"
 #include "runtime/error.h"
 #include "runtime/launcher.h"
 #include "runtime/process/memory_limits.h"
@@ -69,7 +70,9 @@ int run_in_library(const CommandOptions& options) {
 }
 
 void require_valid(const RecipeFile& recipe) {
-  if (!launched_rank()) resolve_stages(read_recipe(recipe.path, recipe.overrides));
+  if (launched_rank()) return;
+  const Setting written = read_recipe(recipe.path, recipe.overrides);
+  if (!RecipeSpace::is_space(written)) resolve_stages(written);
 }
 
 }  // namespace tutti

@@ -27,7 +27,7 @@ constexpr const char* kBegin = "tutti-seed-begins";
 constexpr const char* kHeartbeatLine = "tutti-seed-heartbeat";
 constexpr const char *kRefusal = "tutti-seeds-refused", *kNoMemory = "tutti-seeds-lack-memory";
 constexpr const char* kResult = "tutti-seed-result";
-constexpr std::size_t kFields = 10;
+constexpr std::size_t kFields = 11;
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts(1);
@@ -64,6 +64,15 @@ std::vector<std::string> counts_text(const std::map<std::string, int64_t>& count
   return texts;
 }
 
+std::map<std::string, int64_t> parsed_counts(const std::vector<std::string>& texts) {
+  std::map<std::string, int64_t> counts;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.rfind('=');
+    counts[text.substr(0, equals)] = std::stoll(text.substr(equals + 1));
+  }
+  return counts;
+}
+
 }  // namespace
 
 std::string heartbeat_line() { return kHeartbeatLine; }
@@ -93,7 +102,8 @@ std::string result_line(const SeedResult& result) {
   for (const std::string& field :
        {std::to_string(result.seed), std::to_string(result.weights), std::to_string(result.deliveries),
         std::to_string(result.next_draw), std::to_string(result.attempts), std::to_string(result.rank_steps),
-        join(counts_text(result.faults), kItem), join(result.findings, kItem), join(result.summary, kItem)})
+        join(counts_text(result.faults), kItem), join(result.findings, kItem), join(result.summary, kItem),
+        join(counts_text(result.refusals), kItem)})
     text += kField + field;
   return text;
 }
@@ -108,12 +118,10 @@ std::optional<SeedResult> parse_result_line(const std::string& line) {
   result.next_draw = std::stoull(fields[4]);
   result.attempts = std::stoi(fields[5]);
   result.rank_steps = std::stoll(fields[6]);
-  for (const std::string& count : items(fields[7])) {
-    const std::size_t equals = count.find('=');
-    result.faults[count.substr(0, equals)] = std::stoll(count.substr(equals + 1));
-  }
+  result.faults = parsed_counts(items(fields[7]));
   result.findings = items(fields[8]);
   result.summary = items(fields[9]);
+  result.refusals = parsed_counts(items(fields[10]));
   return result;
 }
 

@@ -4,17 +4,21 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <set>
 #include <utility>
 
 #include "io/journal/recorded_run.h"
+#include "job/recipe_catalogs.h"
+#include "recipe/recipe_space.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
 #include "runtime/lack_of_memory.h"
 #include "runtime/printable.h"
 #include "runtime/process/this_process.h"
 #include "runtime/text.h"
+#include "sim/simulate/drawn_seed.h"
 #include "sim/simulate/seed_workers.h"
 
 namespace tutti {
@@ -45,12 +49,21 @@ SimSeams heartbeat_seams() {
   return seams;
 }
 
+using RunSeed = std::function<SeedResult(uint64_t seed)>;
+
 // Null if the job cannot start; the parent process reports the reason.
-std::unique_ptr<Simulation> begin_share(const Setting& recipe, const SimulateOptions& options) try {
+RunSeed begin_share(const Setting& recipe, const SimulateOptions& options) try {
   const SimSeams seams = heartbeat_seams();
-  auto simulation = std::make_unique<Simulation>(recipe, options.ranks, plan_of(options), seams, seams);
+  if (RecipeSpace::is_space(recipe)) {
+    const DrawnSeedOptions drawn{options.ranks, options.faults, options.once, options.run_dir, seams};
+    return [space = RecipeSpace(recipe), drawn](uint64_t seed) { return simulate_drawn(space, drawn, seed); };
+  }
+  auto simulation =
+      std::make_shared<Simulation>(resolve_recipe(recipe), options.ranks, plan_of(options), seams, seams);
   simulation->keep_journals(options.run_dir);
-  return simulation;
+  return [simulation, once = options.once](uint64_t seed) {
+    return once ? simulation->run(seed) : simulation->run_twice(seed);
+  };
 } catch (const RunError& error) {
   if (exit_code(error.kind()) != 2 && !lacks_memory(error.kind())) throw;
   print_line(refusal_line(error));
@@ -58,11 +71,11 @@ std::unique_ptr<Simulation> begin_share(const Setting& recipe, const SimulateOpt
 }
 
 int simulate_share(const Setting& recipe, const SimulateOptions& options) {
-  const auto simulation = begin_share(recipe, options);
-  if (!simulation) return 2;
+  const RunSeed run = begin_share(recipe, options);
+  if (!run) return 2;
   for (uint64_t seed = options.first; seed <= options.last; seed += static_cast<uint64_t>(options.share_of)) {
     print_line(begin_line(seed));
-    print_line(result_line(options.once ? simulation->run(seed) : simulation->run_twice(seed)));
+    print_line(result_line(run(seed)));
   }
   return 0;
 }
@@ -111,7 +124,8 @@ std::vector<std::string> worker_command(const SimulateOptions& options, const Se
 // The results of all seeds.
 class Tally {
  public:
-  Tally(const SimulateOptions& options, FaultPlan plan) : options_(options), plan_(std::move(plan)) {}
+  Tally(const SimulateOptions& options, FaultPlan plan, bool drawn)
+      : options_(options), plan_(std::move(plan)), drawn_(drawn) {}
 
   void add(const SeedResult& result) {
     ++seeds_;
@@ -122,6 +136,7 @@ class Tally {
       weights_.insert(result.weights);
     }
     for (const auto& [label, count] : result.faults) faults_[label] += count;
+    for (const auto& [why, count] : result.refusals) refusals_[why] += count;
     if (options_.first == options_.last)
       for (const std::string& line : result.summary) print_line(terminal_text("  " + line));
     if (!result.findings.empty()) fail(result.seed, result.findings.front());
@@ -148,12 +163,14 @@ class Tally {
     });
   }
   void print_faults() const;
+  void print_refusals() const;
 
   const SimulateOptions& options_;
   FaultPlan plan_;
+  bool drawn_;  // each seed has a recipe of its own
   int64_t seeds_ = 0, starts_ = 0, rank_steps_ = 0, failed_ = 0;
   std::set<uint64_t> orders_, weights_;
-  std::map<std::string, int64_t> faults_;
+  std::map<std::string, int64_t> faults_, refusals_;
 };
 
 std::string Tally::weights_text() const {
@@ -189,9 +206,25 @@ void Tally::print_faults() const {
   for (const auto& [label, count] : others) row("fault", label + ": " + std::to_string(count));
 }
 
+// The most frequent first.
+void Tally::print_refusals() const {
+  constexpr std::ptrdiff_t kMostShown = 10;
+  int64_t all = 0;
+  std::vector<std::pair<int64_t, std::string>> reasons;
+  for (const auto& [why, count] : refusals_) all += count, reasons.emplace_back(-count, why);
+  std::ranges::sort(reasons);
+  row("refused", std::to_string(all) + " drawn recipes, for " + std::to_string(reasons.size()) + " reasons");
+  for (auto reason = reasons.begin(); reason != reasons.end() && reason - reasons.begin() < kMostShown;
+       ++reason)
+    row("", std::to_string(-reason->first) + " times: " + reason->second);
+}
+
 int Tally::print(double took_s, int jobs) const {
-  row("seeds", std::to_string(seeds_) + " on " + std::to_string(options_.ranks) +
-                   (options_.ranks == 1 ? " rank" : " ranks") + (options_.once ? "" : ", each twice"));
+  const std::string where =
+      drawn_ ? " drawn recipes"
+             : " on " + std::to_string(options_.ranks) + (options_.ranks == 1 ? " rank" : " ranks");
+  row("seeds", std::to_string(seeds_) + where + (options_.once ? "" : ", each twice"));
+  if (drawn_) print_refusals();
   row("attempts", std::to_string(starts_));
   row("orders", std::to_string(orders_.size()) + " different orders of delivery");
   row("weights", weights_text());
@@ -217,8 +250,13 @@ int simulate(const Setting& recipe, const SimulateOptions& options) {
     throw UserError("--run-dir " + options.run_dir +
                     ": journals are kept of one seed only; choose it with --seeds");
   require_no_journals(options.run_dir);
-  simulated_job(recipe, options.ranks);  // reports an invalid job once, before any worker does
-  Tally tally(options, plan_of(options));
+  const bool drawn = RecipeSpace::is_space(recipe);
+  if (drawn)
+    RecipeSpace{recipe};  // reports its mistakes
+  else
+    simulated_job(resolve_recipe(recipe),
+                  options.ranks);  // reports an invalid job once, before any worker does
+  Tally tally(options, plan_of(options), drawn);
   const int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(allowed_cores().size());
   const auto seeds = static_cast<int64_t>(options.last - options.first + 1);
   const auto print = [&, began = std::chrono::steady_clock::now()] {

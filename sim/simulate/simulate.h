@@ -19,8 +19,9 @@ struct SimulateOptions {
   int share_of = 0;                // simulate every N-th seed in this process, as a worker; 0: start workers
 };
 
-// Simulates the recipe and prints the results. Returns the exit code: 0 if no invariant was violated and
-// every fault of the plan that is possible on so many ranks happened, else 1. Throws UserError.
+// Simulates a written recipe, or recipes drawn from a space of them (recipe/recipe_space.h), and prints the
+// results. Returns the exit code: 0 if no invariant was violated and every fault of the plan that is possible
+// on so many ranks happened, else 1. Throws UserError.
 int simulate(const Setting& recipe, const SimulateOptions& options);
 
 }  // namespace tutti

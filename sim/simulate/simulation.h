@@ -23,7 +23,8 @@ struct SeedResult {
   std::map<std::string, int64_t> faults;  // how often each had an effect, by FaultRule::label
   int attempts = 0;
   int64_t rank_steps = 0;
-  std::vector<std::string> summary;  // one line for each attempt
+  std::vector<std::string> summary;              // one line for each attempt
+  std::map<std::string, int64_t> refusals = {};  // of drawn recipes, by the reason
 
   bool same_run(const SeedResult& other) const;
 };
