@@ -277,6 +277,10 @@ void add_simulate(CLI::App& app, Action& action) {
                    "keep the journals of a single seed in this new folder, for tutti timeline")
       ->type_name("D");
   command
+      ->add_option("--shrink", options->shrink,
+                   "make the first failed seed's recipe and fault plan smaller, in this new folder")
+      ->type_name("D");
+  command
       ->add_option("--share-of", options->share_of, "simulate only every N-th seed; used by parent processes")
       ->group("");
 }

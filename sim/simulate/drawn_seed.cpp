@@ -12,7 +12,7 @@
 namespace tutti {
 namespace {
 
-constexpr int kMostTries = 200;
+constexpr int kMostDraws = 200;
 
 // The first line, without "file:line: ".
 std::string reason_of(const UserError& error, const std::string& file) {
@@ -48,7 +48,7 @@ SeedResult simulate_one(const DrawnRecipe& drawn, const DrawnSeedOptions& option
 SeedResult simulate_drawn(const RecipeSpace& space, const DrawnSeedOptions& options, uint64_t seed) {
   std::map<std::string, int64_t> refusals;
   SeedResult result;
-  for (int number = 0; number < kMostTries; ++number) {
+  for (int number = 0; number < kMostDraws; ++number) {
     const DrawnRecipe drawn = space.draw(seed, number, options.ranks);
     try {
       result = simulate_one(drawn, options, seed);

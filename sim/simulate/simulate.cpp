@@ -4,22 +4,29 @@
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
+#include <sstream>
 #include <utility>
 
 #include "io/journal/recorded_run.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/recipe_space.h"
+#include "recipe/toml_reader.h"
 #include "runtime/disk.h"
 #include "runtime/error.h"
 #include "runtime/lack_of_memory.h"
 #include "runtime/printable.h"
+#include "runtime/process/command_output.h"
+#include "runtime/process/shell.h"
 #include "runtime/process/this_process.h"
 #include "runtime/text.h"
 #include "sim/simulate/drawn_seed.h"
 #include "sim/simulate/seed_workers.h"
+#include "sim/simulate/shrink.h"
 
 namespace tutti {
 namespace {
@@ -86,16 +93,6 @@ void require_no_journals(const std::string& run_dir) {
   throw UserError("--run-dir " + run_dir + ": there are journals in it; name a folder that has none");
 }
 
-std::string quoted(const std::string& word) {
-  const bool plain =
-      word.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789./_-=,:") ==
-      std::string::npos;
-  if (plain) return word;
-  std::string text;
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return "'" + text + "'";
-}
-
 // The arguments that repeat these seeds.
 std::vector<std::string> arguments_of(const SimulateOptions& options, const std::string& seeds) {
   std::vector<std::string> words = {
@@ -108,7 +105,7 @@ std::vector<std::string> arguments_of(const SimulateOptions& options, const std:
 
 std::string reproduction(const SimulateOptions& options, uint64_t seed) {
   std::string line = "tutti";
-  for (const std::string& word : arguments_of(options, std::to_string(seed))) line += " " + quoted(word);
+  for (const std::string& word : arguments_of(options, std::to_string(seed))) line += " " + shell_word(word);
   return line + "  # " + build_and_commit("tutti");
 }
 
@@ -139,10 +136,13 @@ class Tally {
     for (const auto& [why, count] : result.refusals) refusals_[why] += count;
     if (options_.first == options_.last)
       for (const std::string& line : result.summary) print_line(terminal_text("  " + line));
-    if (!result.findings.empty()) fail(result.seed, result.findings.front());
+    if (result.findings.empty()) return;
+    fail(result.seed, result.findings.front());
+    if (!first_failed_) first_failed_ = result;
   }
 
   int print(double took_s, int jobs) const;
+  const std::optional<SeedResult>& first_failed() const { return first_failed_; }
 
  private:
   // Prints immediately: a simulation may take a night and be interrupted.
@@ -170,6 +170,7 @@ class Tally {
   bool drawn_;  // each seed has a recipe of its own
   int64_t seeds_ = 0, starts_ = 0, rank_steps_ = 0, failed_ = 0;
   std::set<uint64_t> orders_, weights_;
+  std::optional<SeedResult> first_failed_;
   std::map<std::string, int64_t> faults_, refusals_;
 };
 
@@ -242,6 +243,71 @@ int Tally::print(double took_s, int jobs) const {
   return failed_ == 0 && all_happened ? 0 : 1;
 }
 
+constexpr uint64_t kSeedsOfACase = 8;
+constexpr int kMostCases = 400;
+
+std::string command_of(const FailingCase& failing, const std::string& folder, const std::string& seeds) {
+  SimulateOptions options;
+  options.recipe.path = folder + "/recipe.toml";
+  options.ranks = failing.ranks;
+  if (!failing.plan.is_none()) options.faults = folder + "/plan.toml";
+  std::string line;
+  for (const std::string& word : arguments_of(options, seeds)) line += " " + shell_word(word);
+  return line + " --once";
+}
+
+void write_case(const FailingCase& failing, const std::string& folder) {
+  std::ofstream(folder + "/recipe.toml") << write_recipe(failing.recipe);
+  if (!failing.plan.is_none()) std::ofstream(folder + "/plan.toml") << write_recipe(failing.plan);
+}
+
+// Simulates some seeds in a process of its own, which may crash.
+std::optional<SeedFinding> violation_of(const FailingCase& failing, const std::string& folder) {
+  write_case(failing, folder);
+  CommandOutput command(
+      shell_word(std::filesystem::read_symlink("/proc/self/exe")) +
+      command_of(failing, folder,
+                 std::to_string(failing.seed) + ".." + std::to_string(failing.seed + kSeedsOfACase - 1)) +
+      " 2>&1");
+  std::string text;
+  char bytes[4096];
+  while (const std::size_t size = command.read(bytes)) text.append(bytes, size);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t colon = line.find(": ");
+    if (!line.starts_with("seed ") || colon == line.npos) continue;
+    return SeedFinding{std::stoull(line.substr(5, colon - 5)), line.substr(colon + 2)};
+  }
+  return std::nullopt;
+}
+
+// Prints the command of the smaller case.
+void shrink_first(const Setting& recipe, const SimulateOptions& options, const SeedResult& failed) {
+  FailingCase failing{recipe, options.ranks, {}, failed.seed, failed.findings.front()};
+  if (RecipeSpace::is_space(recipe)) {
+    int64_t refused = 0;
+    for (const auto& [why, count] : failed.refusals) refused += count;
+    DrawnRecipe drawn = RecipeSpace(recipe).draw(failed.seed, static_cast<int>(refused), options.ranks);
+    failing.recipe = std::move(drawn.recipe);
+    failing.ranks = drawn.ranks;
+  }
+  failing.recipe = with_absolute_paths(failing.recipe, resolve_recipe(failing.recipe));
+  if (!options.faults.empty()) failing.plan = read_recipe(options.faults);
+  const std::string candidates = options.shrink + "/candidate";
+  std::filesystem::create_directories(candidates);
+  print_line("shrinks seed " + std::to_string(failed.seed) + " in " + options.shrink);
+  const FailingCase small = shrink(
+      failing, [&](const FailingCase& candidate) { return violation_of(candidate, candidates); }, kMostCases,
+      [&](const FailingCase& smaller, int tries) {
+        write_case(smaller, options.shrink);
+        print_line("  smaller after " + std::to_string(tries) + " tries");
+      });
+  write_case(small, options.shrink);
+  std::filesystem::remove_all(candidates);
+  print_line("seed " + std::to_string(small.seed) + ": " + terminal_text(small.finding) + "\n  tutti" +
+             command_of(small, options.shrink, std::to_string(small.seed)));
+}
+
 }  // namespace
 
 int simulate(const Setting& recipe, const SimulateOptions& options) {
@@ -272,7 +338,9 @@ int simulate(const Setting& recipe, const SimulateOptions& options) {
     print();  // the results so far
     throw;
   }
-  return print();
+  const int code = print();
+  if (!options.shrink.empty() && tally.first_failed()) shrink_first(recipe, options, *tally.first_failed());
+  return code;
 }
 
 }  // namespace tutti

@@ -16,7 +16,8 @@ struct SimulateOptions {
   int jobs = 0;                    // processes; 0 = as many as cores
   bool once = false;               // do not run each seed twice and compare
   std::string run_dir;             // for the journals of a single seed; must have none; "" = none are kept
-  int share_of = 0;                // simulate every N-th seed in this process, as a worker; 0: start workers
+  std::string shrink;  // folder for the first failed seed's recipe and plan, made smaller; "" = none
+  int share_of = 0;    // simulate every N-th seed in this process, as a worker; 0: start workers
 };
 
 // Simulates a written recipe, or recipes drawn from a space of them (recipe/recipe_space.h), and prints the
