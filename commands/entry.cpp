@@ -94,7 +94,9 @@ int run(const ReplayOptions& options) {
   return result.same ? 0 : 1;
 }
 
-int run(const SimulateOptions& options) { return simulate(read_recipe(options.recipe.path, options.recipe.overrides), options); }
+int run(const SimulateOptions& options) {
+  return simulate(read_recipe(options.recipe.path, options.recipe.overrides), options);
+}
 
 int run(const Refusal& refusal) {
   return Launcher().train([&refusal]() -> Setting { throw UserError(refusal.why); }, {});

@@ -10,7 +10,7 @@
 namespace tutti {
 namespace {
 
-// Texts of findings differ in numbers and names; what they begin with tells invariants apart.
+// Texts of findings differ in numbers and names; their beginning is that of the invariant.
 std::string kind_of(const std::string& finding) {
   constexpr std::size_t kBegin = 40;
   std::string kind;
@@ -26,6 +26,20 @@ void add_fewer_ranks(const FailingCase& failing, Cases& smaller) {
     smaller.push_back(failing);
     smaller.back().ranks = ranks;
   }
+}
+
+// With faults in the first attempt alone.
+void add_fewer_starts(const FailingCase& failing, Cases& smaller) {
+  if (!failing.plan.is_table()) return;
+  FailingCase other = failing;
+  Setting* starts = other.plan.find("starts");
+  if (starts && starts->is_integer() && starts->integer() == 1) return;
+  if (starts)
+    starts->value = int64_t{1};
+  else
+    other.plan.table().insert(other.plan.table().begin(),
+                              {"starts", Setting(int64_t{1}, "starts", other.plan.position)});
+  smaller.push_back(std::move(other));
 }
 
 // Without each item of a list of tables; the list without items is left out.
@@ -102,6 +116,7 @@ Cases smaller_cases(const FailingCase& failing) {
   Cases smaller;
   add_fewer_ranks(failing, smaller);
   add_shorter_lists(failing, &FailingCase::plan, "fault", smaller);
+  add_fewer_starts(failing, smaller);
   add_smallest_model(failing, smaller);
   for (const char* list : {"algorithms", "callbacks", "loggers"})
     add_shorter_lists(failing, &FailingCase::recipe, list, smaller);

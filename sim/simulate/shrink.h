@@ -27,7 +27,7 @@ struct SeedFinding {
 using FindViolation = std::function<std::optional<SeedFinding>(const FailingCase&)>;
 
 // Makes a case smaller as long as it violates the same invariant: fewer ranks, faults, steps, algorithms and
-// keys, and the smallest model. Tries at most `most_tries` cases. `on_smaller` is told of each smaller one.
+// keys, and the smallest model. Tries at most `most_tries` cases. `on_smaller` gets each smaller one.
 FailingCase shrink(FailingCase failing, const FindViolation& find, int most_tries,
                    const std::function<void(const FailingCase&, int tries)>& on_smaller = {});
 

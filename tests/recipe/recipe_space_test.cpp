@@ -32,7 +32,8 @@ probability = 0.5
 [[draw]]
 least = 0
 most = 2
-options = [{ algorithms = [{ kind = "sam" }] }, { algorithms = [{ kind = "swa" }] }, { algorithms = [{ kind = "lora" }] }]
+options = [{ algorithms = [{ kind = "sam" }] }, { algorithms = [{ kind = "swa" }] },
+           { algorithms = [{ kind = "lora" }] }]
 )";
 
 RecipeSpace space_of(const std::string& toml, const std::vector<std::string>& overrides = {}) {

@@ -64,7 +64,7 @@ struct SeedScript {
     const std::string loop = "for s in $(seq " + first + " " + std::to_string(share.stride) + " " +
                              std::to_string(share.last) + "); do printf 'tutti-seed-begins\\t%d\\n' $s; " +
                              body +
-                             "; printf 'tutti-seed-result\\t%d\\t1\\t2\\t3\\t1\\t6\\t\\t\\t\\n' $s; done";
+                             "; printf 'tutti-seed-result\\t%d\\t1\\t2\\t3\\t1\\t6\\t\\t\\t\\t\\n' $s; done";
     return {"/bin/sh", "-c", "first=" + first + "; " + before + "; " + loop + "; " + after};
   }
 };

@@ -61,7 +61,7 @@ TEST(ShrinkTest, LeavesWhatTheViolationNeeds) {
   int told = 0;
   const FailingCase small = shrink(big_case(), find, 1000, [&](const FailingCase&, int) { ++told; });
   EXPECT_EQ(small.ranks, 3);
-  EXPECT_EQ(write_recipe(small.plan), "[[fault]]\nkind = \"hang\"\n");
+  EXPECT_EQ(write_recipe(small.plan), "starts = 1\n\n[[fault]]\nkind = \"hang\"\n");
   EXPECT_EQ(small.recipe.at("model").at("kind").text(), "mlp");
   EXPECT_EQ(small.recipe.at("train").at("max_duration").text(), "1ba");
   EXPECT_EQ(small.recipe.at("algorithms").array().size(), 1u);
