@@ -13,6 +13,7 @@ from tutti_run import EXAMPLES, SOURCE, metrics, settings, train, tutti
 FAULTS = EXAMPLES / "faults"
 TINY = FAULTS / "tiny.toml"
 TEN_ALGORITHMS = FAULTS / "ten_algorithms.toml"
+DRAWN = FAULTS / "drawn.toml"
 SHARDED = FAULTS / "sharded.toml"
 MANY = FAULTS / "many_out_of_memory.toml"
 MEMORY = FAULTS / "memory_and_ranks.toml"
@@ -73,10 +74,16 @@ class Simulate(tutti_run.RunTest):
         self.assertRegex(self.simulate(*scarce, "--seeds", "1..10"), r"fault +memory_budget: 10\n")
         self.simulate(*scarce, "--seeds", seeds(400), "--once", "--faults", FAULTS / "all.toml")
 
+    def test_each_seed_draws_a_recipe(self):
+        plan = ["--faults", FAULTS / "all.toml"] if IS_NIGHTLY else []
+        text = self.simulate("--seeds", f"1..{2000 if IS_NIGHTLY else 8}", "--once", *plan, recipe=DRAWN)
+        self.assertRegex(text, r"refused +\d+ drawn recipes, for \d+ reasons\n")
+        self.assertRegex(text, r"weights +\d+ different\n")
+
     def test_every_plan_is_one(self):
         usual = ["--ranks", 3, "--seeds", seeds(40)]
         own = {MANY: ["--ranks", 4, "--seeds", seeds(100), *settings(train__grad_accum_grow_interval="2ba")]}
-        elsewhere = [TINY, TEN_ALGORITHMS, SHARDED, FAULTS / "all.toml", MEMORY]  # no plans, and others' plans
+        elsewhere = [TINY, TEN_ALGORITHMS, SHARDED, DRAWN, FAULTS / "all.toml", MEMORY]  # no plans, and others' plans
         for plan in sorted(FAULTS.glob("*.toml")):
             if plan not in elsewhere:
                 self.simulate(*own.get(plan, usual), "--once", "--jobs", 1, "--faults", plan)

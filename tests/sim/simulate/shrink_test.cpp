@@ -54,7 +54,8 @@ TEST(ShrinkTest, LeavesWhatTheViolationNeeds) {
     const bool fails = candidate.ranks >= 3 && recipe.has("sharding") &&
                        recipe.at("sharding").has("strategy") && has_kind(recipe, "algorithms", "sam") &&
                        has_kind(candidate.plan, "fault", "hang") && recipe.has("model") &&
-                       recipe.has("data") && recipe.has("train") && recipe.at("train").has("max_duration");
+                       recipe.at("model").has("kind") && recipe.has("data") && recipe.has("train") &&
+                       recipe.at("train").has("max_duration");
     if (!fails) return SeedFinding{1, "another finding"};
     return SeedFinding{candidate.seed + 1, "rank 2 holds other weights after step 7"};
   };
