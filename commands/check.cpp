@@ -154,8 +154,8 @@ StartingPoint start_of(const Job& job) {
           newest_good_checkpoint(disk, job.checkpoints, {warn_ignored}, job.settings.checkpoint.set);
     });
   if (!own.checkpoint.folder.empty() || job.from.load_path.is_none()) return own;
-  if (is_remote_path(job.from.load_path.text())) {
-    print_warning(job.from.load_path.path + " is of a remote store, and is not tried");
+  if (is_remote_path(job.from.load_path.as_written())) {
+    print_warning(job.from.load_path.path_as_written() + " is of a remote store, and is not tried");
     return own;
   }
   StartingPoint other{.checkpoint = {}, .key = job.from.load_path, .options = job.from.options};

@@ -22,7 +22,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Nanoseconds kUploadsLook = std::chrono::milliseconds(200);
 constexpr Nanoseconds kUploadsUnsaid = std::chrono::seconds(1);  // a wait without a line of output
 
 std::string absolute(const std::string& path) { return fs::absolute(path).lexically_normal().string(); }
@@ -208,10 +207,8 @@ bool finish_uploads(const RankEnvironment& environment, const Job& job) {
                ", at most " + limit.text() + "; Ctrl-C ends the wait\n");
   std::fflush(stdout);
   const bool asked = stop_asked();
-  while (std::chrono::steady_clock::now() < until && (asked || !stop_asked()))
-    if (uploads->idle_within(kUploadsLook)) break;
   const auto missing =
-      uploads->finish(!asked && stop_asked() ? Nanoseconds(0) : until - std::chrono::steady_clock::now());
+      uploads->finish(until - std::chrono::steady_clock::now(), [asked] { return !asked && stop_asked(); });
   if (missing.empty()) return true;
   environment.log->warning(joined(missing) + " not in " + job.settings.checkpoint.remote_folder.value +
                            " at the end of the run; tutti resume uploads what is missing; exit code 3");

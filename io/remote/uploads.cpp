@@ -9,6 +9,11 @@
 #include "runtime/error.h"
 
 namespace tutti {
+namespace {
+
+constexpr Nanoseconds kStopLookInterval = std::chrono::milliseconds(200);
+
+}  // namespace
 
 Uploads::Uploads(Options options, Log& log)
     : options_([&] {
@@ -55,14 +60,16 @@ bool Uploads::idle_within(Nanoseconds limit) {
   return changed_.wait_for(lock, limit, [this] { return !begun_ || idle_; });
 }
 
-std::vector<std::string> Uploads::finish(Nanoseconds limit) {
+std::vector<std::string> Uploads::finish(Nanoseconds limit, const std::function<bool()>& gives_up) {
+  const TimePoint until = std::chrono::steady_clock::now() + limit;
   {
     std::unique_lock lock(mutex_);
     failed_.clear();
     idle_ = idle_ && waiting_.empty();
     changed_.notify_all();
-    if (thread_.joinable() && limit > Nanoseconds(0))
-      changed_.wait_for(lock, limit, [this] { return idle_; });
+    while (thread_.joinable() && !idle_ && std::chrono::steady_clock::now() < until &&
+           !(gives_up && gives_up()))
+      changed_.wait_for(lock, std::min(limit, kStopLookInterval));
     ending_ = true;
     changed_.notify_all();
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -44,9 +45,9 @@ class Uploads {
 
   // Waits until nothing is left to do; false after the time limit.
   bool idle_within(Nanoseconds limit);
-  // Waits for all copies, at most for the time limit, and ends the thread. Returns the names of checkpoints
-  // that are not in the remote folder.
-  std::vector<std::string> finish(Nanoseconds limit);
+  // Waits for all copies, at most for the time limit or until `gives_up`, which is called often, and ends the
+  // thread. Returns the names of checkpoints that are not in the remote folder.
+  std::vector<std::string> finish(Nanoseconds limit, const std::function<bool()>& gives_up = {});
 
  private:
   struct Ended {};  // thrown to end the thread

@@ -75,6 +75,10 @@ class Remote(tutti_run.RunTest):
         refused = start(self.folder / "fresh", ranks=1, **self.options()).wait()
         self.assertEqual(refused.code, 2, refused.text)
         self.assertIn("with which those of a run that starts afresh would be mixed", refused.text)
+        checked = tutti("check", tutti_run.DIGITS, "--steps", 0, *tutti_run.settings(
+            **{**self.options(), "checkpoint__load_path": "fake://bucket/digits"})).wait()
+        self.assertEqual(checked.code, 0, checked.text)
+        self.assertIn("checkpoint.load_path is of a remote store, and is not tried", checked.text)
         loaded = train(self.folder / "loaded", **{
             **self.options(train__max_duration=f"{step_of(last)}ba"), "checkpoint__load_path": "fake://bucket/digits",
             "checkpoint__save_folder": self.folder / "saved"})

@@ -118,6 +118,15 @@ TEST_F(UploadsTest, ACheckpointThatIsDroppedTwiceTakesNoOtherAlong) {
   EXPECT_THAT(there(), ElementsAre("ep2-ba2"));
 }
 
+TEST_F(UploadsTest, TheWaitEndsWhereTheCallerGivesUp) {
+  write_text(scratch_.path("gate"), "");
+  publish("ep1-ba1");
+  uploads_.begin({"ep1-ba1"});
+  int looks = 0;
+  EXPECT_THAT(uploads_.finish(std::chrono::hours(1), [&] { return ++looks > 1; }), ElementsAre("ep1-ba1"));
+  EXPECT_EQ(looks, 2);
+}
+
 TEST_F(UploadsTest, TheNewestComesFirstAndTheLinkNeverGoesBack) {
   write_text(scratch_.path("gate"), "");
   publish("ep1-ba1");
