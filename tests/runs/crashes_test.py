@@ -24,7 +24,7 @@ class Crashes(tutti_run.RunTest):
             running.process.send_signal(number)
         else:
             running.signal_ranks(number, [1])
-        finished = running.wait(timeout=60)
+        finished = running.wait()
         self.assertNotEqual(finished.code, 0, finished.text)
         head = f"rank {ranks - 1} is ended by signal {int(number)} ({number.name}); the last that was done:"
         self.assertRegex(log(run, ranks - 1).partition(head)[2], LAST)
@@ -42,7 +42,7 @@ class Crashes(tutti_run.RunTest):
         began = time.monotonic()
         running.wait_for(lambda: log(run) and time.monotonic() - began > 3, "a heartbeat")
         running.signal_ranks(signal.SIGKILL, [1])
-        self.assertRegex(running.wait(timeout=60).text, "(?m)^error: rank 0: rank 1 is gone: its process ended "
+        self.assertRegex(running.wait().text, "(?m)^error: rank 0: rank 1 is gone: its process ended "
                          r"while .* waited; the last it did: step \d+, [a-z ]+, \d+\.\d s ago")
 
     def test_every_rank_of_a_sharded_model_ends_soon_without_mpirun(self):
@@ -55,7 +55,7 @@ class Crashes(tutti_run.RunTest):
         metrics = run / "metrics.jsonl"
         running.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") > 50, "a step")
         running.signal_ranks(signal.SIGKILL, [3])
-        finished = running.wait(timeout=30)  # half of hang_timeout, after which they would end too
+        finished = running.wait()  # half of hang_timeout, after which they would end too
         self.assertEqual(len(finished.errors()), 1, finished.text)
         self.assertRegex(finished.errors()[0], r"^error: rank [0-2]: rank 3 is gone: its process ended while ")
         for rank in (0, 1, 2):  # a late one may find another gone, which ended because of rank 3
@@ -77,7 +77,7 @@ class Crashes(tutti_run.RunTest):
         metrics = run / "metrics.jsonl"
         running.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") > 50, "a step")
         running.process.send_signal(signal.SIGSEGV)
-        self.assertEqual(running.wait(timeout=60).code, -signal.SIGSEGV)
+        self.assertEqual(running.wait().code, -signal.SIGSEGV)
         for rank in (0, 1):
             self.assertRegex(log(run, rank), f"(?s)rank {rank} is ended by signal 11 .*{LAST}")
 
@@ -88,7 +88,7 @@ class Crashes(tutti_run.RunTest):
         metrics = run / "metrics.jsonl"
         running.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") > 50, "a step")
         os.truncate(data, 5000)
-        finished = running.wait(timeout=60)
+        finished = running.wait()
         self.assertEqual(finished.code, 1, finished.text)
         self.assertEqual(len(finished.errors()), 1, finished.text)
         self.assertRegex(finished.errors()[0], rf"^error: rank \d: {data}: it was cut short while it was read$")
@@ -103,11 +103,11 @@ class Crashes(tutti_run.RunTest):
         in_one = start(self.folder / "local", "--local-ranks", 3, recipe=recipe, ranks=1, **values)
         told = start(self.folder / "json", "--json", recipe=recipe, ranks=2, **values)
         for running, error in {together: rf"^error: rank \d: {what}", in_one: f"^error: {what}"}.items():
-            finished = running.wait(timeout=60)
+            finished = running.wait()
             self.assertEqual(finished.code, 1, finished.text)
             self.assertEqual(len(finished.errors()), 1, finished.text)
             self.assertRegex(finished.errors()[0], error)
-        [result] = re.findall(r"^{.*}$", told.wait(timeout=60).text, re.M)
+        [result] = re.findall(r"^{.*}$", told.wait().text, re.M)
         self.assertEqual(result + "\n", (self.folder / "json" / "result.json").read_text())
         self.assertEqual(json.loads(result)["ended"], "error")
 

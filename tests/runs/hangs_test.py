@@ -15,7 +15,7 @@ class Hangs(tutti_run.RunTest):
         metrics = run / "metrics.jsonl"
         running.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") > 50, "a step")
         running.signal_ranks(signal.SIGSTOP, [victim])
-        finished = running.wait(timeout=60)
+        finished = running.wait()
         self.assertNotEqual(finished.code, 0)
         named = f"rank {victim} has not been heard"
         last = r" for \d+ s; the last it did: step \d+, [a-z ]+, \d+\.\d s ago"
@@ -39,7 +39,7 @@ class Hangs(tutti_run.RunTest):
         stopped = ["sh", "-c", "kill -STOP $$"]
         running = tutti_run.Running([tutti_run.MPIRUN, "-np", "1", *command, ":", "-np", "1", *stopped, ":",
                                      "-np", "1", *command])
-        finished = running.wait(timeout=60)
+        finished = running.wait()
         self.assertNotEqual(finished.code, 0)
         # The first to say so ends the job, and may end the other before it does.
         self.assertRegex(finished.text, "(?m)^error: rank [02]: connecting to the other ranks")
@@ -49,7 +49,7 @@ class Hangs(tutti_run.RunTest):
         command = [tutti_run.TUTTI, *self.command("--set", "train.max_duration=2ep")]
         stuck = ["env", f"LD_PRELOAD={tutti_run.BUILD / 'tests' / 'libstuck_finalize.so'}"]
         finished = tutti_run.Running([tutti_run.MPIRUN, "-np", "1", *command, ":", "-np", "1", *stuck,
-                                      *command]).wait(timeout=60)
+                                      *command]).wait()
         self.assertEqual(finished.code, 1, finished.text)
         self.assertRegex(finished.text, "(?m)^error: rank 0: leaving the other ranks")
         self.assertTrue((self.folder / "run" / "checkpoints" / "latest").exists())
@@ -60,7 +60,7 @@ class Hangs(tutti_run.RunTest):
         stuck = ["env", f"LD_PRELOAD={tutti_run.BUILD / 'tests' / 'libstuck_disk.so'}",
                  "TUTTI_STUCK_FILE=/digits.h5", "TUTTI_STUCK_AT=open", "TUTTI_STUCK_S=60"]
         finished = tutti_run.Running([tutti_run.MPIRUN, "-np", "1", *command, ":", "-np", "1", *stuck,
-                                      *command]).wait(timeout=60)
+                                      *command]).wait()
         self.assertNotEqual(finished.code, 0)
         self.assertRegex(finished.text, "(?m)^error: rank 0: rank 1 does not get ready to train: waited for 6 s")
 

@@ -27,7 +27,7 @@ class Stops(tutti_run.RunTest):
         running = start(stopped, *arguments, ranks=ranks, **FOREVER)
         running.wait_for(lambda: steps(stopped) > 20, "a step")
         ask(running, stopped)
-        finished = running.wait(timeout=60)
+        finished = running.wait()
         self.assertEqual(finished.code, 0, finished.text)
         self.assertEqual(finished.errors(), [])
         self.assertIn("asked to stop", log(stopped, 0) + log(stopped, 1))
@@ -108,7 +108,7 @@ class Stops(tutti_run.RunTest):
         running = start(run, **FOREVER)
         running.wait_for(lambda: steps(run) > 20, "a step")
         running.process.send_signal(signal.SIGINT)
-        finished = running.wait(timeout=60)
+        finished = running.wait()
         self.assertEqual(finished.code, 1, finished.text)
         if "Open MPI) 4" in subprocess.run([tutti_run.MPIRUN, "--version"], capture_output=True, text=True).stdout:
             self.assertIn("writes a checkpoint and ends; after a Ctrl-C mpirun kills", finished.text)
@@ -130,7 +130,7 @@ class Stops(tutti_run.RunTest):
         running.process.send_signal(signal.SIGCONT)
         running.wait_for(lambda: "T" not in everyone(), "their continuing")
         running.process.send_signal(signal.SIGINT)
-        finished = running.wait(timeout=60)
+        finished = running.wait()
         self.assertEqual(finished.code, 0, finished.text)
         self.assertIn("; Ctrl-C twice ends it at once, without that checkpoint", finished.text)
         self.assert_resumes(run, tutti_run.metrics(run)[-1]["step"], ranks=2)
@@ -142,14 +142,14 @@ class Stops(tutti_run.RunTest):
             running.wait_for(lambda: children(running.process.pid), "mpirun")
             time.sleep(delay_s)
             running.process.send_signal(signal.SIGTERM)
-            self.assertIn(running.wait(timeout=60).code, (0, 1))
+            self.assertIn(running.wait().code, (0, 1))
 
     def test_sigint_twice(self):
         """The first says what the second does. A run whose disk is slow still saves when the second comes."""
         once = start(self.folder / "once", ranks=1, **FOREVER)
         once.wait_for(lambda: steps(self.folder / "once") > 20, "a step")
         once.process.send_signal(signal.SIGINT)
-        finished = once.wait(timeout=60)
+        finished = once.wait()
         self.assertEqual(finished.code, 0, finished.text)
         self.assertIn("; Ctrl-C twice ends it at once, without that checkpoint", finished.text)
         twice = start(self.folder / "twice", ranks=1, recipe=self.long_steps(), train__eval_interval="0ba")
@@ -157,7 +157,7 @@ class Stops(tutti_run.RunTest):
         twice.process.send_signal(signal.SIGINT)
         twice.wait_for(lambda: "asked to stop" in twice.text(), "its word")
         twice.process.send_signal(signal.SIGINT)
-        finished = twice.wait(timeout=60)
+        finished = twice.wait()
         self.assertEqual(finished.code, 1, finished.text)
         self.assertTrue(finished.errors())
         for error in finished.errors():  # the second where a busy machine does not end the step in time

@@ -77,7 +77,7 @@ class Streams(tutti_run.RunTest):
             running.wait_for(lambda: metrics.exists() and f'"step":{steps},' in metrics.read_text().replace(" ", ""),
                              f"step {steps}")
             running.signal_ranks(signal.SIGKILL, [1])
-            self.assertNotEqual(running.wait(timeout=60).code, 0)
+            self.assertNotEqual(running.wait().code, 0)
         self.assertIn("resumes after step ", train(run, "--resume", "auto", recipe=self.recipe).text)
         self.assertEqual(tutti_run.digest(run), tutti_run.digest(self.folder / "whole"))
         self.assertEqual(self.programs(), [])
@@ -130,7 +130,7 @@ class Streams(tutti_run.RunTest):
                     running.wait_for(lambda: len(commands_of(running, ranks)) == ranks, "its command")
                     for rank in ranks_of(running, ranks):
                         os.kill(rank, signal.SIGTERM)
-                    finished = running.wait(timeout=60)
+                    finished = running.wait()
                     self.assertEqual(finished.code, 1, finished.text)
                     self.assertEqual(finished.errors(), ["error: stopped while a command was read"])
 
@@ -155,7 +155,7 @@ max_duration = "1ep"
         running = start(self.folder / "run", recipe=recipe, ranks=1)
         running.wait_for(lambda: commands_of(running, 1), "its command")
         running.process.send_signal(signal.SIGTERM)
-        finished = running.wait(timeout=60)
+        finished = running.wait()
         self.assertEqual(finished.code, 1, finished.text)
         self.assertEqual(finished.errors(), ["error: stopped while a file was fetched"])
 
@@ -167,7 +167,7 @@ max_duration = "1ep"
         running = start(run, "--resume", "auto", "--set", f"data.train.command={slow}", recipe=self.recipe, ranks=1)
         running.wait_for(lambda: "resumes after step 30" in running.text(), "its start")
         running.process.send_signal(signal.SIGTERM)
-        finished = running.wait(timeout=20)
+        finished = running.wait()
         self.assertEqual(finished.code, 1, finished.text)
         self.assertIn("stopped while the samples before those of the resumed run were read",
                       finished.errors()[0])
