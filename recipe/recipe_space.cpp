@@ -13,6 +13,7 @@ namespace {
 
 constexpr const char* kDraw = "draw";
 constexpr const char* kRanks = "ranks";
+constexpr int64_t kMostWeight = 1000;
 
 std::set<std::string> texts_of(const Setting& table, const char* key) {
   const Setting* list = table.find(key);
@@ -60,8 +61,13 @@ RecipeSpace::RecipeSpace(Setting written) : base_(std::move(written)) {
 }
 
 RecipeSpace::Option RecipeSpace::read_option(const Setting& written) {
-  Option option{written, texts_of(written, "tags"), texts_of(written, "with")};
-  erase_members(option.keys, {"tags", "with"});
+  Option option{written, texts_of(written, "tags"), texts_of(written, "with"), 1};
+  if (const Setting* weight = written.find("weight")) {
+    option.weight = weight->integer();
+    if (option.weight < 1 || option.weight > kMostWeight)
+      weight->fail("expected a weight from 1 to " + std::to_string(kMostWeight));
+  }
+  erase_members(option.keys, {"tags", "with", "weight"});
   return option;
 }
 
@@ -78,7 +84,7 @@ RecipeSpace::Draw RecipeSpace::read_draw(const Setting& written) {
   draw.with = texts_of(written, "with");
   if (const Setting* key = written.find("key")) {
     for (const Setting& value : written.at("values").array())
-      draw.options.push_back({nested(key->text(), value), {}, {}});
+      draw.options.push_back({nested(key->text(), value), {}, {}, 1});
   } else {
     for (const Setting& option : written.at("options").array()) draw.options.push_back(read_option(option));
   }
@@ -98,13 +104,13 @@ DrawnRecipe RecipeSpace::draw(uint64_t seed, int number_of_try, int ranks) const
     if (!allows(draw.with) || key.uniform(0) >= draw.probability) continue;
     std::vector<const Option*> possible;
     for (const Option& option : draw.options)
-      if (allows(option.with)) possible.push_back(&option);
+      if (allows(option.with)) possible.insert(possible.end(), option.weight, &option);
     auto count = draw.least + static_cast<int64_t>(key.below(draw.most - draw.least + 1, 1));
     for (uint64_t counter = 2; count > 0 && !possible.empty(); --count, ++counter) {
-      const auto at = possible.begin() + static_cast<int64_t>(key.below(possible.size(), counter));
-      add_keys(drawn.recipe, (*at)->keys);
-      tags.insert((*at)->tags.begin(), (*at)->tags.end());
-      possible.erase(at);
+      const Option* const option = possible[key.below(possible.size(), counter)];
+      add_keys(drawn.recipe, option->keys);
+      tags.insert(option->tags.begin(), option->tags.end());
+      std::erase(possible, option);
     }
   }
   if (const Setting* own = drawn.recipe.find(kRanks)) {

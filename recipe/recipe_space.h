@@ -23,6 +23,7 @@ struct DrawnRecipe {
 //   draw.with           tags: nothing is drawn unless all of them are there
 //   option.tags         what later draws may ask for
 //   option.with         tags: the option is left out unless all of them are there
+//   option.weight       how many options of weight 1 it is as likely as; 1
 class RecipeSpace {
  public:
   static bool is_space(const Setting& written);
@@ -37,6 +38,7 @@ class RecipeSpace {
   struct Option {
     Setting keys;
     std::set<std::string> tags, with;
+    int64_t weight = 1;
   };
   struct Draw {
     double probability = 1;

@@ -380,7 +380,7 @@ void TrainingLoop::finish(Context& context, bool stopped) {
   with_.run_log.end(context);
   const bool save = !with_.snapshots.is_saved();
   if (save) with_.snapshots.take(context, saved_state(), Snapshots::Kind::kLast);
-  if (!stopped) write_text(context);
+  if (!stopped && with_.job.settings.train.progress_bar) write_text(context);
   with_.snapshots.wait_for_copy(context);
   with_.engine.close();
   record(context, TraceKind::kDone);

@@ -1,5 +1,6 @@
 #include "sim/simulate/drawn_seed.h"
 
+#include <algorithm>
 #include <exception>
 #include <filesystem>
 #include <fstream>
@@ -14,12 +15,13 @@ namespace {
 
 constexpr int kMostDraws = 200;
 
-// The first line, without "file:line: ".
+// Without "file:line: ", and what follows the first line, which a rank's error has behind blanks.
 std::string reason_of(const UserError& error, const std::string& file) {
   std::string text = error.headline();
-  text = text.substr(0, text.find('\n'));
-  if (!text.starts_with(file)) return text;
-  const std::size_t end = text.find(": ");
+  text = text.substr(0, std::min(text.find('\n'), text.find("   ")));
+  const std::size_t place = text.find(file + ":");
+  if (place == text.npos) return text;
+  const std::size_t end = text.find(": ", place);
   return end == text.npos ? text : text.substr(end + 2);
 }
 
@@ -38,7 +40,7 @@ SeedResult simulate_one(const DrawnRecipe& drawn, const DrawnSeedOptions& option
   }
   FaultPlan plan;
   if (!options.faults.empty()) plan = read_fault_plan(options.faults, drawn.ranks);
-  Simulation simulation(recipe, drawn.ranks, std::move(plan), options.seams, options.seams);
+  Simulation simulation(recipe, drawn.ranks, std::move(plan), options.seams, options.reference);
   simulation.keep_journals(options.run_dir);
   return options.once ? simulation.run(seed) : simulation.run_twice(seed);
 }
@@ -63,6 +65,14 @@ SeedResult simulate_drawn(const RecipeSpace& space, const DrawnSeedOptions& opti
   result = without_run(seed, "no drawn recipe is accepted");
   result.refusals = refusals;
   return result;
+}
+
+FailingCase failing_case(const RecipeSpace& space, const SeedResult& failed, int ranks) {
+  int refused = 0;
+  for (const auto& [why, count] : failed.refusals) refused += static_cast<int>(count);
+  const DrawnRecipe drawn = space.draw(failed.seed, refused, ranks);
+  return {with_absolute_paths(drawn.recipe, resolve_recipe(drawn.recipe)), drawn.ranks, {}, failed.seed,
+          failed.findings.front()};
 }
 
 }  // namespace tutti

@@ -62,7 +62,7 @@ using RunSeed = std::function<SeedResult(uint64_t seed)>;
 RunSeed begin_share(const Setting& recipe, const SimulateOptions& options) try {
   const SimSeams seams = heartbeat_seams();
   if (RecipeSpace::is_space(recipe)) {
-    const DrawnSeedOptions drawn{options.ranks, options.faults, options.once, options.run_dir, seams};
+    const DrawnSeedOptions drawn{options.ranks, options.faults, options.once, options.run_dir, seams, seams};
     return [space = RecipeSpace(recipe), drawn](uint64_t seed) { return simulate_drawn(space, drawn, seed); };
   }
   auto simulation =
@@ -283,15 +283,12 @@ std::optional<SeedFinding> violation_of(const FailingCase& failing, const std::s
 
 // Prints the command of the smaller case.
 void shrink_first(const Setting& recipe, const SimulateOptions& options, const SeedResult& failed) {
-  FailingCase failing{recipe, options.ranks, {}, failed.seed, failed.findings.front()};
-  if (RecipeSpace::is_space(recipe)) {
-    int64_t refused = 0;
-    for (const auto& [why, count] : failed.refusals) refused += count;
-    DrawnRecipe drawn = RecipeSpace(recipe).draw(failed.seed, static_cast<int>(refused), options.ranks);
-    failing.recipe = std::move(drawn.recipe);
-    failing.ranks = drawn.ranks;
-  }
-  failing.recipe = with_absolute_paths(failing.recipe, resolve_recipe(failing.recipe));
+  FailingCase failing;
+  if (RecipeSpace::is_space(recipe))
+    failing = failing_case(RecipeSpace(recipe), failed, options.ranks);
+  else
+    failing = {with_absolute_paths(recipe, resolve_recipe(recipe)), options.ranks, {}, failed.seed,
+               failed.findings.front()};
   if (!options.faults.empty()) failing.plan = read_recipe(options.faults);
   const std::string candidates = options.shrink + "/candidate";
   std::filesystem::create_directories(candidates);

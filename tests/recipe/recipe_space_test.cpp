@@ -52,6 +52,23 @@ TEST(RecipeSpaceTest, ASeedAndATryDrawOneRecipe) {
   EXPECT_NE(write_recipe(space.draw(1, 0, 2).recipe), write_recipe(space.draw(1, 1, 2).recipe));
 }
 
+TEST(RecipeSpaceTest, WeightsSayHowLikelyOptionsAre) {
+  const RecipeSpace space = space_of(
+      "[[draw]]\noptions = [{ weight = 9, seed = 1 }, { seed = 2 }]\n"
+      "[[draw]]\nmost = 2\nleast = 2\noptions = [{ weight = 9, run_name = 'a' }, { train.precision = 'fp32' "
+      "}]");
+  int first = 0;
+  for (uint64_t seed = 0; seed < 400; ++seed) {
+    const Setting recipe = space.draw(seed, 0, 2).recipe;
+    first += recipe.at("seed").integer() == 1;
+    EXPECT_TRUE(recipe.find("run_name") && recipe.find("train")) << "an option is drawn twice";
+  }
+  EXPECT_NEAR(first, 360, 25);
+  EXPECT_THAT(
+      tutti::message_of<UserError>([] { space_of("[[draw]]\noptions = [{ weight = 0, seed = 1 }]"); }),
+      HasSubstr("space.toml:2: draw.0.options.0.weight = 0: expected a weight from 1 to 1000"));
+}
+
 TEST(RecipeSpaceTest, TagsSayWhatGoesTogetherAndListsGrow) {
   const RecipeSpace space = space_of(kSpace);
   std::map<std::string, int> strategies;

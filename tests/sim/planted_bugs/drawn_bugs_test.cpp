@@ -1,0 +1,89 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <optional>
+#include <string>
+
+#include "job/recipe_catalogs.h"
+#include "recipe/recipe_space.h"
+#include "recipe/toml_reader.h"
+#include "runtime/error.h"
+#include "sim/simulate/drawn_seed.h"
+#include "sim/simulate/shrink.h"
+#include "sim/simulate/simulation.h"
+#include "tests/runtime/nightly.h"
+#include "tests/sim/planted_bugs/planted_bugs.h"
+
+namespace tutti {
+namespace {
+
+constexpr uint64_t kMostDrawnSeeds = 400;
+constexpr uint64_t kSeedsOfASmallerCase = 4;
+constexpr int kMostSmallerCases = 120;
+constexpr std::size_t kMostFaultsLeft = 3;
+
+const std::string kFaults = TUTTI_SOURCE_DIR "/examples/faults/";
+
+class PlantedBugInDrawnRecipes : public testing::TestWithParam<Bug> {
+ protected:
+  SimSeams reference() const { return GetParam().reference ? GetParam().reference() : SimSeams(); }
+
+  // Bugs that need more of a recipe have it over what is drawn.
+  RecipeSpace space() const {
+    Setting written = read_recipe(kFaults + "drawn.toml");
+    if (!GetParam().recipe.empty()) add_to_each_draw(written, parse_recipe(GetParam().recipe, "bug.toml"));
+    return RecipeSpace(written);
+  }
+
+  static void add_to_each_draw(Setting& written, Setting keys) {
+    Setting::Table draw;
+    draw.emplace_back("options", Setting(Setting::Array{std::move(keys)}, "draw.options", {}));
+    std::get<Setting::Array>(written.find("draw")->value).emplace_back(std::move(draw), "draw", Setting().position);
+  }
+
+  std::optional<SeedFinding> simulate(const FailingCase& failing) const try {
+    const FaultPlan plan =
+        failing.plan.is_none() ? FaultPlan() : make_fault_plan(failing.plan, failing.ranks);
+    const Simulation simulation(resolve_recipe(failing.recipe), failing.ranks, plan, GetParam().seams(),
+                                reference());
+    for (uint64_t seed = failing.seed; seed < failing.seed + kSeedsOfASmallerCase; ++seed)
+      if (const SeedResult result = simulation.run(seed); !result.findings.empty())
+        return SeedFinding{seed, result.findings.front()};
+    return std::nullopt;
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+};
+
+TEST_P(PlantedBugInDrawnRecipes, IsFoundAndShrinks) {
+  if (!is_nightly()) GTEST_SKIP() << "takes a minute a bug";
+  const Bug& bug = GetParam();
+  const RecipeSpace space = this->space();
+  DrawnSeedOptions options;
+  options.faults = kFaults + "all.toml";
+  options.once = true;
+  options.seams = bug.seams();
+  options.reference = reference();
+  SeedResult failed;
+  while (failed.findings.empty() && failed.seed < kMostDrawnSeeds)
+    failed = simulate_drawn(space, options, failed.seed + 1);
+  ASSERT_THAT(failed.findings, testing::Not(testing::IsEmpty())) << "not found";
+  EXPECT_THAT(failed.findings.front(), testing::HasSubstr(bug.shows));
+  FailingCase failing = failing_case(space, failed, options.ranks);
+  failing.plan = read_recipe(options.faults);
+  const FailingCase small =
+      shrink(failing, [this](const FailingCase& candidate) { return simulate(candidate); }, kMostSmallerCases);
+  const Setting* left = small.plan.is_table() ? small.plan.find("fault") : nullptr;
+  const std::size_t faults = left ? left->array().size() : 0;
+  std::printf("  | %s | %d | %d | %zu | %.100s |\n", bug.name.c_str(), static_cast<int>(failed.seed), small.ranks,
+              faults, small.finding.c_str());
+  std::fflush(stdout);
+  EXPECT_LE(faults, kMostFaultsLeft);
+}
+
+INSTANTIATE_TEST_SUITE_P(Simulation, PlantedBugInDrawnRecipes, testing::ValuesIn(planted_bugs()),
+                         [](const testing::TestParamInfo<Bug>& info) { return info.param.name; });
+
+}  // namespace
+}  // namespace tutti
