@@ -183,6 +183,7 @@ std::string Tally::weights_text() const {
 
 // Why the fault cannot happen on so few ranks, or "".
 std::string Tally::why_impossible(const FaultRule& rule) const {
+  if (drawn_) return "";  // some draws have enough
   using enum FaultKind;
   const bool needs_several = rule.kind == kDelay || rule.kind == kHang || rule.phase == FaultPhase::kReduce ||
                              rule.phase == FaultPhase::kVerdict;

@@ -39,7 +39,8 @@ class PlantedBugInDrawnRecipes : public testing::TestWithParam<Bug> {
   static void add_to_each_draw(Setting& written, Setting keys) {
     Setting::Table draw;
     draw.emplace_back("options", Setting(Setting::Array{std::move(keys)}, "draw.options", {}));
-    std::get<Setting::Array>(written.find("draw")->value).emplace_back(std::move(draw), "draw", Setting().position);
+    std::get<Setting::Array>(written.find("draw")->value)
+        .emplace_back(std::move(draw), "draw", Setting().position);
   }
 
   std::optional<SeedFinding> simulate(const FailingCase& failing) const try {
@@ -72,12 +73,12 @@ TEST_P(PlantedBugInDrawnRecipes, IsFoundAndShrinks) {
   EXPECT_THAT(failed.findings.front(), testing::HasSubstr(bug.shows));
   FailingCase failing = failing_case(space, failed, options.ranks);
   failing.plan = read_recipe(options.faults);
-  const FailingCase small =
-      shrink(failing, [this](const FailingCase& candidate) { return simulate(candidate); }, kMostSmallerCases);
+  const FailingCase small = shrink(
+      failing, [this](const FailingCase& candidate) { return simulate(candidate); }, kMostSmallerCases);
   const Setting* left = small.plan.is_table() ? small.plan.find("fault") : nullptr;
   const std::size_t faults = left ? left->array().size() : 0;
-  std::printf("  | %s | %d | %d | %zu | %.100s |\n", bug.name.c_str(), static_cast<int>(failed.seed), small.ranks,
-              faults, small.finding.c_str());
+  std::printf("  | %s | %d | %d | %zu | %.100s |\n", bug.name.c_str(), static_cast<int>(failed.seed),
+              small.ranks, faults, small.finding.c_str());
   std::fflush(stdout);
   EXPECT_LE(faults, kMostFaultsLeft);
 }
