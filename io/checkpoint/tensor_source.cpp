@@ -25,6 +25,10 @@ std::span<std::byte> bytes_of(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()};
 }
 
+std::size_t bytes_of(const TensorSource::Entry& entry) {
+  return static_cast<std::size_t>(c10::multiply_integers(entry.shape)) * c10::elementSize(entry.dtype);
+}
+
 // Hashes a tensor's numbers in parts of the buffer's size.
 uint64_t hash_of(const TensorSource& tensors, const std::string& name, std::span<std::byte> buffer) {
   const TensorSource::Entry& entry = tensors.at(name);
@@ -89,7 +93,9 @@ void MemoryTensors::read_numbers(const std::string& name, int64_t first, std::sp
 }
 
 uint64_t tensors_digest(const TensorSource& tensors, std::string_view prefix) {
-  std::vector<std::byte> buffer(kChunkBytes);
+  std::size_t largest = 16;  // at least a number
+  for (const auto& [name, entry] : tensors.entries()) largest = std::max(largest, bytes_of(entry));
+  std::vector<std::byte> buffer(std::min(kChunkBytes, largest));
   std::string digests;
   for (const auto& [name, entry] : tensors.entries()) {
     if (!name.starts_with(prefix)) continue;

@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import time
+import unittest
 
 import tutti_run
 from tutti_run import EXAMPLES, SOURCE, metrics, settings, train, tutti
@@ -79,6 +80,29 @@ class Simulate(tutti_run.RunTest):
         text = self.simulate("--seeds", f"1..{2000 if IS_NIGHTLY else 8}", "--once", *plan, recipe=DRAWN)
         self.assertRegex(text, r"refused +\d+ drawn recipes, for \d+ reasons\n")
         self.assertRegex(text, r"weights +\d+ different\n")
+
+    @unittest.skipUnless(IS_NIGHTLY, "takes minutes")
+    def test_the_canary_is_found(self):
+        """A callback that loses its state in every tenth recipe: the seeds find it, and shrink it."""
+        recipe = self.folder / "canary.toml"
+        recipe.write_text(DRAWN.read_text().replace("../data/", f"{EXAMPLES}/data/").replace(
+            "data/letters", f"{FAULTS}/data/letters") + f"""
+[plugins]
+library = "{tutti_run.BUILD}/tests/libcanary.so"
+[[draw]]
+probability = 0.1
+options = [{{ callbacks = [{{ kind = "plugin", name = "canary" }}] }}]
+""")
+        small = self.folder / "small"
+        text = self.simulate("--seeds", "1..100", "--once", "--faults", FAULTS / "all.toml", "--shrink", small,
+                             recipe=recipe, code=1, timeout=1800)
+        findings = re.findall(r"(?m)^seed \d+: (.*)", text)
+        self.assertTrue(findings, text)
+        for finding in findings:
+            self.assertIn("canary/steps", finding)
+        self.assertLessEqual((small / "plan.toml").read_text().count("[[fault]]"), 3)
+        command = text.rstrip().splitlines()[-1].split("#")[0].split()
+        self.assertIn("canary/steps", tutti(*command[1:]).wait().text)
 
     def test_every_plan_is_one(self):
         usual = ["--ranks", 3, "--seeds", seeds(40)]

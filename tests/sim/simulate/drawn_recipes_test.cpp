@@ -50,7 +50,7 @@ class DrawnRecipesTest : public testing::Test {
       scratch_.emplace();
       const DrawnRecipe drawn = space.draw(seed, number, 2);
       try {
-        const Setting recipe = resolve_recipe(drawn.recipe);
+        const Setting recipe = with(resolve_recipe(drawn.recipe), "[train]\nhang_timeout = '600sec'");
         EXPECT_EQ(train(with(recipe, "[train]\nstop_at = '3ba'\n[journal]\nlevel = 'full'"), drawn.ranks, "")
                       .exit_code,
                   0);
