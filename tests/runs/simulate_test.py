@@ -50,14 +50,14 @@ class Simulate(tutti_run.RunTest):
             self.assertRegex(text, fr"fault +{label}: [1-9]")
 
     def test_ten_algorithms_at_once_survive_it_too(self):
-        text = self.simulate("--ranks", 4, "--seeds", f"1..{500 if IS_NIGHTLY else 40}", "--faults",
+        text = self.simulate("--ranks", 4, "--seeds", f"1..{500 if IS_NIGHTLY else 10}", "--faults",
                              FAULTS / "all.toml", recipe=TEN_ALGORITHMS, timeout=900)
         self.assertIn("failed     0", text)
 
     def test_sharded_ranks_survive_it_too(self):
         for strategy in ("optimizer", "gradients", "full", "hybrid"):
             more = settings(sharding__shard_size=2) if strategy == "hybrid" else []
-            self.simulate("--ranks", 4, "--seeds", f"1..{500 if IS_NIGHTLY else 30}", "--once", "--faults",
+            self.simulate("--ranks", 4, "--seeds", f"1..{500 if IS_NIGHTLY else 8}", "--once", "--faults",
                           FAULTS / "all.toml", *settings(sharding__strategy=strategy), *more)
 
     def test_sharded_ranks_run_out_of_memory_wherever_they_are(self):
@@ -76,8 +76,8 @@ class Simulate(tutti_run.RunTest):
         self.simulate(*scarce, "--seeds", seeds(400), "--once", "--faults", FAULTS / "all.toml")
 
     def test_each_seed_draws_a_recipe(self):
-        plan = ["--faults", FAULTS / "all.toml"] if IS_NIGHTLY else []
-        text = self.simulate("--seeds", f"1..{2000 if IS_NIGHTLY else 8}", "--once", *plan, recipe=DRAWN)
+        text = self.simulate("--seeds", f"1..{10000 if IS_NIGHTLY else 300}", "--once", "--faults",
+                             FAULTS / "all.toml", recipe=DRAWN, timeout=10000)
         self.assertRegex(text, r"refused +\d+ drawn recipes, for \d+ reasons\n")
         self.assertRegex(text, r"weights +\d+ different\n")
 

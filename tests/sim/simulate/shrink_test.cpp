@@ -71,6 +71,23 @@ TEST(ShrinkTest, LeavesWhatTheViolationNeeds) {
   EXPECT_EQ(small.seed, 17 + static_cast<uint64_t>(told));
 }
 
+// Their defaults are larger.
+TEST(ShrinkTest, KeysOfModelsDataAndTheDurationStay) {
+  int tries = 0;
+  const auto never = [&tries](const FailingCase& candidate) {
+    ++tries;
+    const Setting& recipe = candidate.recipe;
+    const bool smallest = recipe.has("model") && recipe.at("model").has("hidden");
+    if (recipe.has("model") && !smallest) EXPECT_TRUE(recipe.at("model").has("n_embd"));
+    if (recipe.has("data") && recipe.at("data").has("train"))
+      EXPECT_TRUE(recipe.at("data").at("train").has("batch_size"));
+    if (recipe.has("train")) EXPECT_TRUE(recipe.at("train").has("max_duration"));
+    return std::optional<SeedFinding>();
+  };
+  shrink(big_case(), never, 1000);
+  EXPECT_GT(tries, 20);
+}
+
 TEST(ShrinkTest, WithoutTriesOrAViolationNothingChanges) {
   const std::string before = write_recipe(big_case().recipe);
   const auto never = [](const FailingCase&) { return std::optional<SeedFinding>(); };
