@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
@@ -79,7 +78,6 @@ class DrawnRecipesTest : public testing::Test {
     return steps;
   }
 
-  std::map<std::string, int> refused_;  // by the reason
   std::optional<Scratch> scratch_;
 };
 
@@ -93,11 +91,14 @@ TEST_F(DrawnRecipesTest, StopReplayAndResumeOnOtherRanks) {
     if (HasFailure()) return;
     const ReplayResult replayed = replay({.run_dir = run_dir()});
     EXPECT_TRUE(replayed.same) << replayed.text;
-    const int others = 1 + (accepted.ranks + static_cast<int>(seed % 4)) % kMostRanks;
+    const bool per_rank = accepted.recipe.at("data").at("train").has("device_batch_size");
+    const int others =
+        per_rank ? accepted.ranks : 1 + (accepted.ranks + static_cast<int>(seed % 4)) % kMostRanks;
     try {
       EXPECT_EQ(train(accepted.recipe, others, "auto").exit_code, 0);
-    } catch (const UserError& error) {
-      ++refused_[error.headline()];
+    } catch (const UserError& error) {  // a strategy for other numbers of ranks, for example
+      std::printf("  seed %d on %d ranks: %.200s\n", static_cast<int>(seed), others,
+                  error.headline().c_str());
       continue;
     }
     ++resumed;
@@ -105,8 +106,7 @@ TEST_F(DrawnRecipesTest, StopReplayAndResumeOnOtherRanks) {
     for (std::size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i], static_cast<int64_t>(i) + 1);
     EXPECT_GT(steps.size(), kStopsAt);
   }
-  for (const auto& [why, count] : refused_) std::printf("  %d: %.200s\n", count, why.c_str());
-  EXPECT_GT(resumed, static_cast<int>(seeds) / 2);
+  EXPECT_GT(resumed, static_cast<int>(seeds) * 9 / 10);
 }
 
 }  // namespace
