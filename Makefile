@@ -53,6 +53,7 @@ nightly: build
 		--faults examples/faults/all.toml
 	TUTTI_MUTATIONS=10000 $(BUILD)/tests/mutations_test
 	TUTTI_MUTATIONS=10000 $(BUILD)/tests/run_folder_mutations_test
+	bench/drift.py --tutti $(BUILD)/tutti --jobs $(JOBS)
 	JOBS=$(JOBS) tests/fuzz.sh $(BUILD)
 	tests/clients.sh $(BUILD)
 	tests/notebook.sh $(BUILD)
