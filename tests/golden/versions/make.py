@@ -59,7 +59,8 @@ class Version:
     def start(self, *words, ranks=1):
         launcher = [MPIRUN, "-np", str(ranks)] if ranks > 1 else []
         return subprocess.Popen([*launcher, "tutti", *map(str, words)], cwd=self.folder, env=self.environment,
-                                text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+                                text=True, errors="replace",
+                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 
     def run(self, *words, ranks=1):
         process = self.start(*words, ranks=ranks)
