@@ -2,10 +2,10 @@
 """Compares this build with the last release on three workloads: CPU time of a step, CPU time of a run of one
 step, and peak memory. Fails where this build needs over 5 % more.
 
-The release is the commit of bench/release.txt, built once into BUILD/release-COMMIT. Both programs train the
-release's recipes, one thread, in turns: each turn gives a ratio, now / release. Turns go on until the 99 %
-interval of the median ratio lies on one side of 1.05, at most --turns times; then the median decides. CPU
-time suffers less than seconds from other programs on the machine, but run this on an idle machine.
+The release is the commit of bench/release.txt, built once into BUILD/release-COMMIT. In each turn both
+programs train the release's recipe with one thread, side by side on one core, so that other programs on the
+machine slow both alike; the turn gives a ratio, now / release. Turns are repeated until the 99 % interval of
+the median ratio lies on one side of 1.05, at most --turns times; then the median decides.
 """
 
 import argparse
@@ -68,21 +68,31 @@ def built_release(build, jobs):
     return folder
 
 
-def cpu_and_peak(tutti, recipe, steps):
-    """CPU seconds of a run, and its peak resident set in MB."""
+def trained(programs, recipe, steps, core):
+    """CPU seconds and peak resident set, in MB, of each program: trained side by side on one core."""
     with tempfile.TemporaryDirectory() as scratch:
-        process = subprocess.Popen([tutti, "train", recipe, "--run-dir", Path(scratch) / "run",
-                                    "--set", f"train.max_duration={steps}ba"], stdout=subprocess.DEVNULL)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-        check(process)
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+        running = {name: subprocess.Popen([tutti, "train", recipe, "--run-dir", Path(scratch) / name,
+                                           "--set", f"train.max_duration={steps}ba"],
+                                          preexec_fn=lambda: os.sched_setaffinity(0, {core}),
+                                          stdout=subprocess.DEVNULL)
+                   for name, tutti in programs.items()}
+        ends = {name: usage_of(process) for name, process in running.items()}
+    return {name: (end.ru_utime + end.ru_stime, end.ru_maxrss / 1024) for name, end in ends.items()}
 
 
-def cost(tutti, recipe, steps):
-    first, _ = cpu_and_peak(tutti, recipe, 1)
-    whole, peak = cpu_and_peak(tutti, recipe, steps + 1)
-    return Cost(1e3 * (whole - first) / steps, first, peak)
+def usage_of(process):
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    check(process)
+    return usage
+
+
+def turn(programs, recipe, steps, core):
+    """The Cost of each program."""
+    first = trained(programs, recipe, 1, core)
+    whole = trained(programs, recipe, steps + 1, core)
+    return {name: Cost(1e3 * (whole[name][0] - first[name][0]) / steps, first[name][0], whole[name][1])
+            for name in programs}
 
 
 def interval(values):
@@ -101,12 +111,15 @@ def is_decided(values):
 
 
 def take_turns(programs, recipe, steps, most):
-    """The costs of both programs, turn by turn; who is first alternates."""
-    costs = {name: [] for name in programs}
+    """The costs of both programs, turn by turn, on one core after the other."""
+    cores, costs = sorted(os.sched_getaffinity(0)), {name: [] for name in programs}
     while len(costs["now"]) < most:
-        for name in sorted(programs, reverse=len(costs["now"]) % 2 == 1):
-            costs[name].append(cost(programs[name], recipe, steps))
-        if len(costs["now"]) >= FEWEST_TURNS and all(is_decided(ratios(costs, field)) for field in FIGURES):
+        number = len(costs["now"])
+        first, second = sorted(programs, reverse=number % 2 == 1)
+        ordered = {name: programs[name] for name in (first, second)}
+        for name, figures in turn(ordered, recipe, steps, cores[number % len(cores)]).items():
+            costs[name].append(figures)
+        if number + 1 >= FEWEST_TURNS and all(is_decided(ratios(costs, field)) for field in FIGURES):
             break
     return costs
 

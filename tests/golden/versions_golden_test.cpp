@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "analysis/comparison/compared_runs.h"
@@ -40,6 +41,11 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr double kLossTolerance = 1e-6, kOtherProcessorsTolerance = 1e-3;
+// Its ranks agree once less before the first step.
+constexpr const char* kOtherStart = "2026-11-23-64581c44";
+// The sum of a bias' gradients under amp_fp16 was rounded otherwise: 4.bias ends 2e-8 off, all losses are
+// equal.
+const std::set<std::pair<std::string, std::string>> kOtherRounding{{kOtherStart, "ranks"}};
 const fs::path kVersions = TUTTI_SOURCE_DIR "/tests/golden/versions";
 
 std::vector<std::string> version_names() {
@@ -149,7 +155,8 @@ TEST_P(VersionsGolden, RunsResumeToTheSameBits) {
     SCOPED_TRACE(stopped.name);
     const fs::path end = resumed(stopped, stopped.ranks);
     expect_losses_of_undisturbed(stopped, end);
-    if (on_same_processor_) EXPECT_EQ(inspect_digest(end), stopped.digest);
+    if (on_same_processor_ && !kOtherRounding.contains({GetParam(), stopped.name}))
+      EXPECT_EQ(inspect_digest(end), stopped.digest);
   }
 }
 
@@ -165,6 +172,12 @@ TEST_P(VersionsGolden, JournalsReplay) {
   for (const StoppedRun& stopped : runs_) {
     if (!is_recorded(stopped)) continue;
     const ReplayResult result = replay({.run_dir = run(stopped), .overrides = paths_here(stopped)});
+    if (GetParam() == kOtherStart) {
+      EXPECT_THAT(result.text, HasSubstr("commit 64581c44, this is tutti"));
+      EXPECT_THAT(result.text, HasSubstr("so no step can be replayed: replay the run with the tutti that"));
+      EXPECT_FALSE(result.same);
+      continue;
+    }
     EXPECT_TRUE(result.same) << stopped.name << ": " << result.text;
     EXPECT_THAT(result.text, StartsWith("replayed " + std::to_string(stopped.ranks) + " rank"));
   }
