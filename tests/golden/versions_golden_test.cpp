@@ -101,14 +101,14 @@ class VersionsGolden : public testing::TestWithParam<std::string> {
   // Recipes of runs have the paths at which their version ran.
   std::vector<std::string> paths_here(const fs::path& recipe) const {
     std::vector<std::string> overrides;
-    const Setting given = read_recipe(recipe);
+    const Setting data = read_recipe(recipe).at("data");
     for (const char* section : {"train", "eval"}) {
-      const Setting* path = given.find("data") && given.at("data").find(section)
-                                ? given.at("data").at(section).find("path")
-                                : nullptr;
-      if (!path) continue;
-      const fs::path file = folder_ / "data" / fs::path(path->text()).filename();
-      overrides.push_back(std::string("data.") + section + ".path=" + file.string());
+      for (const char* key : {"path", "tokenizer", "cache"}) {
+        if (!data.has(section) || !data.at(section).has(key)) continue;
+        const std::string there = data.at(section).at(key).text(), version = folder_.filename();
+        const auto here = folder_ / there.substr(there.find(version) + version.size() + 1);
+        overrides.push_back(std::string("data.") + section + '.' + key + '=' + here.string());
+      }
     }
     return overrides;
   }
@@ -249,7 +249,7 @@ TEST_F(NewerVersionGolden, JournalsAreRefused) {
   std::string bytes = read_text(journal);
   bytes.at(8) = 2;
   write_text(journal, bytes);
-  EXPECT_THAT(message_of<UserError>([&] { replay({.run_dir = folder}); }),
+  EXPECT_THAT(message_of<RunError>([&] { replay({.run_dir = folder}); }),
               HasSubstr("is a journal of version 2 (at offset 8); this tutti reads version 1"));
 }
 
