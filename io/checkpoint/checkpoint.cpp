@@ -270,7 +270,7 @@ CheckpointManifest manifest_from(const StateJson& body) {
   const StateJson& format = body.at("format");
   if (format.is_number_integer() && format > kFormat)
     throw NewerFormat("is of format " + format.dump() + ", by a newer tutti; this tutti reads format " +
-                      std::to_string(kFormat) + ". Continue with the newer tutti, or name another checkpoint");
+                      std::to_string(kFormat) + ". Continue with the newer one, or name another checkpoint");
   if (format != kFormat) throw OperatingError("format " + format.dump() + ", expected 1");
   CheckpointManifest manifest;
   for (const StateJson& file : body.at("files")) manifest.files.push_back(file_from(file));

@@ -43,9 +43,11 @@ using testing::StartsWith;
 constexpr double kLossTolerance = 1e-6, kOtherProcessorsTolerance = 1e-3;
 // Its ranks agree once less before the first step.
 constexpr const char* kOtherStart = "2026-11-23-64581c44";
-// The sum of a bias' gradients under amp_fp16 was rounded otherwise: 4.bias ends 2e-8 off, all losses are
-// equal.
-const std::set<std::pair<std::string, std::string>> kOtherRounding{{kOtherStart, "ranks"}};
+// Its sums of gradients were rounded otherwise there: runs of today without a stop differ as much.
+const std::set<std::pair<std::string, std::string>> kOtherRounding{{kOtherStart, "bytes"},
+                                                                   {kOtherStart, "ranks"}};
+// Models, optimizers and readers of files that other runs have, too.
+const std::set<std::string> kOnlyNightly{"bytes", "tokens"};
 const fs::path kVersions = TUTTI_SOURCE_DIR "/tests/golden/versions";
 
 std::vector<std::string> version_names() {
@@ -84,7 +86,8 @@ class VersionsGolden : public testing::TestWithParam<std::string> {
     folder_ = fs::path(scratch_.path()) / version;
     const auto described = nlohmann::json::parse(read_text(folder_ / "version.json"));
     for (const auto& [name, run] : described["cases"].items())
-      runs_.push_back({name, run["ranks"], run["stopped"], run["digest"]});
+      if (is_nightly() || !kOnlyNightly.contains(name))
+        runs_.push_back({name, run["ranks"], run["stopped"], run["digest"]});
     const auto head = recorded_run(folder_ / "runs/plain").heads.at(0);
     on_same_processor_ = head.cpu == at::get_cpu_capability();
   }
@@ -170,7 +173,7 @@ TEST_P(VersionsGolden, RunsResumeOnOtherRanks) {
 
 TEST_P(VersionsGolden, JournalsReplay) {
   for (const StoppedRun& stopped : runs_) {
-    if (!is_recorded(stopped)) continue;
+    if (!is_recorded(stopped) || (stopped.ranks == 1 && !is_nightly())) continue;
     const ReplayResult result = replay({.run_dir = run(stopped), .overrides = paths_here(stopped)});
     if (GetParam() == kOtherStart) {
       EXPECT_THAT(result.text, HasSubstr("commit 64581c44, this is tutti"));
