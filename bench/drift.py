@@ -18,7 +18,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from measure import check
+from measure import Failed, check
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -159,7 +159,10 @@ def main():
     drifted = []
     for workload in args.workloads:
         recipe = (recipes or HERE / "recipes") / f"{workload}.toml"
-        drifted += report(workload, take_turns(programs, recipe, STEPS[workload], args.turns))
+        try:
+            drifted += report(workload, take_turns(programs, recipe, STEPS[workload], args.turns))
+        except Failed as failure:
+            drifted.append(str(failure))
     if drifted:
         sys.exit("\n" + "\n".join(drifted))
 
