@@ -51,21 +51,21 @@ def run(*command, **options):
 
 
 def built_release(build, jobs):
-    """The folder of the release: source/, and build/ with its program."""
+    """The folder of the release, with its program in build/: where ccache knows the objects of clones."""
     commit = (HERE / "release.txt").read_text().split()[0]
-    folder = build / f"release-{commit}"
-    source = folder / "source"
+    source = build / f"release-{commit}"
     if not source.exists():
-        fresh = folder / "unpacked"
+        fresh = build / f"release-{commit}.unpacked"
         fresh.mkdir(parents=True, exist_ok=True)
-        run("git", "archive", commit, "--output", folder / "source.tar", cwd=ROOT)
-        run("tar", "-xf", folder / "source.tar", "-C", fresh)
+        run("git", "archive", commit, "--output", fresh / "source.tar", cwd=ROOT)
+        run("tar", "-xf", fresh / "source.tar", "-C", fresh)
+        (fresh / "source.tar").unlink()
         fresh.rename(source)
-    run("cmake", "-S", source, "-B", folder / "build", "-DTUTTI_TESTS=OFF", "-DTUTTI_BENCH=OFF",
+    run("cmake", "-S", source, "-B", source / "build", "-DTUTTI_TESTS=OFF", "-DTUTTI_BENCH=OFF",
         stdout=subprocess.DEVNULL)
-    run("cmake", "--build", folder / "build", "--parallel", jobs, "--target", "tutti",
+    run("cmake", "--build", source / "build", "--parallel", jobs, "--target", "tutti",
         stdout=subprocess.DEVNULL)
-    return folder
+    return source
 
 
 def trained(programs, recipe, steps, core):
@@ -153,8 +153,8 @@ def main():
         sys.exit(f"{args.tutti} is not there: make build")
     release, recipes = args.release, args.recipes
     if release is None:
-        folder = built_release(args.tutti.resolve().parent, args.jobs)
-        release, recipes = folder / "build/tutti", recipes or folder / "source/bench/recipes"
+        source = built_release(args.tutti.resolve().parent, args.jobs)
+        release, recipes = source / "build/tutti", recipes or source / "bench/recipes"
     programs = {"now": args.tutti.resolve(), "release": release.resolve()}
     drifted = []
     for workload in args.workloads:
