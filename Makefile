@@ -37,11 +37,11 @@ test: build
 AVX2 = ONEDNN_MAX_CPU_ISA=AVX2 ATEN_CPU_CAPABILITY=avx2 MKL_ENABLE_INSTRUCTIONS=AVX2
 NO_VECTORS = ONEDNN_MAX_CPU_ISA=SSE41 ATEN_CPU_CAPABILITY=default MKL_ENABLE_INSTRUCTIONS=SSE4_2
 
-# Ten thousand seeds of everything that can go wrong, longer sweeps in the tests that have some, and
-# ten thousand damaged files of each kind that is read; then libFuzzer, a minute for each reader. Then weights
-# of other programs there and back, the Python package and its notebook, runs as W&B and MLflow read them, the
-# bundle for GPUs in an empty environment, the oldest and the newest libtorch, Open MPI 5, the wheel in
-# bare Debians and under Slurm, and the sanitizers.
+# Ten thousand seeds of everything that can go wrong, longer sweeps in the tests that have some, and ten
+# thousand damaged files of each kind that is read; CPU time and memory beside the last release; then
+# libFuzzer, a minute for each reader. Then weights of other programs there and back, the Python package and
+# its notebook, runs as W&B and MLflow read them, the bundle for GPUs in an empty environment, the oldest
+# and the newest libtorch, Open MPI 5, the wheel in bare Debians and under Slurm, and the sanitizers.
 nightly: LONG_RUNS = runs_(simulate|real_memory|device|first_light)
 nightly: build
 	cd $(BUILD) && TUTTI_NIGHTLY=1 ctest \
@@ -53,6 +53,7 @@ nightly: build
 		--faults examples/faults/all.toml
 	TUTTI_MUTATIONS=10000 $(BUILD)/tests/mutations_test
 	TUTTI_MUTATIONS=10000 $(BUILD)/tests/run_folder_mutations_test
+	bench/drift.py --tutti $(BUILD)/tutti --jobs $(JOBS)
 	JOBS=$(JOBS) tests/fuzz.sh $(BUILD)
 	tests/clients.sh $(BUILD)
 	tests/notebook.sh $(BUILD)

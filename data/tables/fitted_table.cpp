@@ -14,9 +14,8 @@ NLOHMANN_JSON_SERIALIZE_ENUM(FittedTable::Target, {{FittedTable::Target::kNone, 
                                                    {FittedTable::Target::kNumbers, "numbers"},
                                                    {FittedTable::Target::kClass, "class"},
                                                    {FittedTable::Target::kName, "name"}})
-// Checkpoints of before have no means of targets.
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(FittedTable, numbers, texts, missing, mean, std, target,
-                                                target_mean, target_std, target_is, classes, num_classes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FittedTable, numbers, texts, missing, mean, std, target, target_is,
+                                   classes, num_classes)
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SeriesOptions, window, horizon, stride, series, order)
 
@@ -48,9 +47,12 @@ uint64_t FittedTable::digest(uint64_t rows_digest) const {
   return XXH3_64bits_withSeed(text.data(), text.size(), rows_digest);
 }
 
-// Checkpoints of tables without windows are as they were before there were any.
+// Without unused parts: a checkpoint has the digest of this text, and must fit the checkpoint's data after
+// a part is added.
 std::string FittedTable::to_json() const {
   nlohmann::json json = *this;
+  if (!target_mean.empty()) json["target_mean"] = target_mean;
+  if (!target_std.empty()) json["target_std"] = target_std;
   if (series.window > 0) json["series"] = series;
   if (skips_targets) json["skips_targets"] = true;
   return json.dump();
@@ -60,6 +62,8 @@ FittedTable FittedTable::from_json(const std::string& text) try {
   const nlohmann::json json = parse_json(text);
   auto table = json.get<FittedTable>();
   if (json.contains("series")) table.series = json["series"].get<SeriesOptions>();
+  table.target_mean = json.value("target_mean", table.target_mean);
+  table.target_std = json.value("target_std", table.target_std);
   table.skips_targets = json.value("skips_targets", false);
   const std::size_t numbers = table.numbers.size();
   for (const auto* facts : {&table.missing, &table.mean, &table.std})

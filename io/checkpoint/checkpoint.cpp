@@ -6,6 +6,7 @@
 #include <charconv>
 #include <map>
 
+#include "io/checkpoint/newer_format.h"
 #include "io/formats/dtypes.h"
 #include "io/json/json_text.h"
 #include "runtime/error.h"
@@ -266,8 +267,11 @@ RankFile file_from(const StateJson& json) {
 }
 
 CheckpointManifest manifest_from(const StateJson& body) {
-  if (body.at("format") != kFormat)
-    throw OperatingError("format " + body.at("format").dump() + ", expected 1");
+  const StateJson& format = body.at("format");
+  if (format.is_number_integer() && format > kFormat)
+    throw NewerFormat("is of format " + format.dump() + ", by a newer tutti; this tutti reads format " +
+                      std::to_string(kFormat) + ". Continue with the newer one, or name another checkpoint");
+  if (format != kFormat) throw OperatingError("format " + format.dump() + ", expected 1");
   CheckpointManifest manifest;
   for (const StateJson& file : body.at("files")) manifest.files.push_back(file_from(file));
   if (!body.at("state").is_null()) manifest.state = body.at("state").dump();

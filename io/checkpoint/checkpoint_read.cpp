@@ -6,6 +6,7 @@
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/checkpoint_summary.h"
 #include "io/checkpoint/checkpoint_tensors.h"
+#include "io/checkpoint/newer_format.h"
 #include "io/checkpoint/saved_state.h"
 #include "recipe/placeholders.h"
 #include "recipe/toml_reader.h"
@@ -91,6 +92,8 @@ Checkpoint first_good(const Disk& disk, const std::vector<std::string>& folders,
   for (const std::string& folder : folders) {
     try {
       return open_good(disk, folder, search);
+    } catch (const NewerFormat& error) {
+      throw UserError(error.what());
     } catch (const OperatingError& error) {
       search.on_bad(error.what());
     }
@@ -109,6 +112,8 @@ CheckpointManifest read_manifest(const Disk& disk, const std::string& folder) {
   if (!disk.exists(path)) throw OperatingError({path}, "missing: the checkpoint was never finished");
   try {
     return CheckpointManifest::from_json(disk.read_text(path, kMostManifestBytes));
+  } catch (const NewerFormat& error) {
+    throw NewerFormat({path}, error.what());
   } catch (const OperatingError& error) {
     throw OperatingError({path}, error.what());
   }

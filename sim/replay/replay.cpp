@@ -116,6 +116,7 @@ class Replay {
   bool sums_differ() const;
   double tolerance() const;  // of losses, if bits may differ
   std::string summary() const;
+  std::string other_code() const;
   std::string record_ends() const;
   std::string lost_records() const;
   std::string warnings() const;
@@ -436,14 +437,21 @@ double Replay::tolerance() const {
   return coarse ? ReplayRecorder::kTolerance16Bits : ReplayRecorder::kTolerance;
 }
 
+// What another build means for a difference.
+std::string Replay::other_code() const {
+  const bool began = std::ranges::any_of(last_steps_, [](int64_t step) { return step > 0; });
+  if (began || record_.steps(0).last == 0) return ": a difference may be due to the code";
+  return ", and starts a run with other messages, so no step can be replayed: replay the run with the tutti "
+         "that recorded it; `tutti diff` and `tutti timeline` read its journal here, too";
+}
+
 std::string Replay::warnings() const {
   const RecordedJob& head = record_.head();
   std::string text;
   if (record_.is_newest(options_.run_dir)) text += ignored_attempts(options_.run_dir);
   const std::string build = build_and_commit("tutti");
   if (head.build != build)
-    text += "\nthe run was recorded by " + head.build + ", this is " + build +
-            ": a difference may be due to the code";
+    text += "\nthe run was recorded by " + head.build + ", this is " + build + other_code();
   if (const std::string others = other_processors(); !others.empty())
     text += "\n" + others + ", this machine with " + at::get_cpu_capability() +
             ": bits may differ, so only losses were compared, to a tolerance";
