@@ -88,6 +88,17 @@ void TokenScheduler::wake_at(ActorId actor, TimePoint time) {
   if (state.until <= now()) state.phase = Phase::kReady;
 }
 
+void TokenScheduler::suspend(int rank, TimePoint until) {
+  const std::lock_guard lock(mutex_);
+  if (states_.size() < blocks_.size()) states_.resize(blocks_.size());
+  for (const auto& block : blocks_) {
+    if (block->rank != rank) continue;
+    ActorState& state = states_[block->id.index];
+    state.suspended = until > now();
+    state.suspended_until = until;
+  }
+}
+
 void TokenScheduler::spend(Nanoseconds duration) {
   ControlBlock& self = *blocks_[holder_];
   const TimePoint until = now() + duration;
@@ -222,7 +233,7 @@ void TokenScheduler::pass_time(std::unique_lock<std::mutex>& lock, TimePoint unt
 
 uint32_t TokenScheduler::draw() {
   const auto can_run = [](const ActorState& state) {
-    return state.phase == Phase::kReady || state.phase == Phase::kPolling;
+    return !state.suspended && (state.phase == Phase::kReady || state.phase == Phase::kPolling);
   };
   const auto count = static_cast<uint64_t>(std::count_if(states_.begin(), states_.end(), can_run));
   uint64_t skip = draw_.below(count, passes_++);
@@ -233,20 +244,24 @@ uint32_t TokenScheduler::draw() {
 
 bool TokenScheduler::any_in(Phase phase) const {
   return std::any_of(states_.begin(), states_.end(),
-                     [&](const ActorState& state) { return state.phase == phase; });
+                     [&](const ActorState& state) { return state.phase == phase && !state.suspended; });
 }
 
 void TokenScheduler::advance(TimePoint to) {
   if (options_.pace == Pace::kSimulated) now_ = to.time_since_epoch().count();
   for (ActorState& state : states_) {
     if (state.phase == Phase::kParked && state.until <= to) state.phase = Phase::kReady;
+    if (state.suspended && state.suspended_until <= to) state.suspended = false;
   }
 }
 
 TimePoint TokenScheduler::next_deadline() const {
   TimePoint earliest = kNever;
   for (const ActorState& state : states_) {
-    if (state.phase == Phase::kParked) earliest = std::min(earliest, state.until);
+    const bool parked = state.phase == Phase::kParked;
+    if (state.phase == Phase::kGone || !(parked || state.suspended)) continue;
+    const TimePoint until = parked ? state.until : TimePoint{};
+    earliest = std::min(earliest, state.suspended ? std::max(until, state.suspended_until) : until);
   }
   return earliest;
 }

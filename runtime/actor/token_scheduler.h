@@ -65,6 +65,10 @@ class TokenScheduler final : public Scheduler {
   void set_poll_interval(ActorId actor, Nanoseconds interval);
   void wake_at(ActorId actor, TimePoint time);
 
+  // Lets no actor of the rank run before `until`, as SIGSTOP does to a process; an actor that runs now stops
+  // when it next gives up the run token. A time that has passed lets the rank continue.
+  void suspend(int rank, TimePoint until);
+
   uint64_t run_token_passes() const { return passes_; }
   // The random draw of the next holder: equal in two runs that were equal so far.
   uint64_t next_draw() const { return draw_.bits(passes_); }
@@ -88,6 +92,8 @@ class TokenScheduler final : public Scheduler {
     Phase phase = Phase::kReady;
     bool notified = false;  // unparked while it held the run token
     TimePoint until = kNever;
+    bool suspended = false;
+    TimePoint suspended_until{};
     Nanoseconds poll_interval{0};     // the least, while the actor waits for a message
     std::multiset<TimePoint> alarms;  // of wake_at
   };

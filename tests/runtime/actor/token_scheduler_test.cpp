@@ -322,6 +322,60 @@ TEST(TokenSchedulerTest, AnotherActorMayRunBetweenTwoMessages) {
   EXPECT_THAT(orders, testing::ElementsAre("aabb", "abab", "abba", "baab", "baba", "bbaa"));
 }
 
+// A message, the end of a sleep and a poll fall into the time for which rank 1 stands still.
+TEST(TokenSchedulerTest, ASuspendedRankStandsStillUntilItsTimeHasCome) {
+  TokenScheduler scheduler(seeded(1));
+  const TimePoint resumes(seconds(5));
+  std::vector<TimePoint> runs;
+  const ActorId reader = scheduler.reserve("reader", 1);
+  play(scheduler, reader, {.receive = [&](Context& context, Envelope&) {
+         runs.push_back(context.now());
+         context.stop();
+       }});
+  play(scheduler, scheduler.reserve("sleeper", 1), {.start = [&](Context& context) {
+         context.sleep(seconds(2));
+         runs.push_back(context.now());
+         context.stop();
+       }});
+  play(scheduler, scheduler.reserve("poller", 1), {.idle = [&](Context& context) -> std::optional<TimePoint> {
+         if (context.now() < TimePoint(seconds(1))) return context.now();
+         runs.push_back(context.now());
+         context.stop();
+         return std::nullopt;
+       }});
+  play(scheduler, scheduler.reserve("other", 0), {.start = [&](Context& context) {
+         context.sleep(milliseconds(500));
+         scheduler.suspend(1, resumes);
+         context.send(reader, Number{});
+         context.sleep(seconds(1));
+         EXPECT_EQ(context.now(), TimePoint(milliseconds(1500))) << "other ranks go on";
+         context.stop();
+       }});
+  scheduler.run();
+  ASSERT_EQ(runs.size(), 3u);
+  for (const TimePoint run : runs) EXPECT_GE(run, resumes);
+  EXPECT_LT(runs.back(), resumes + milliseconds(10));
+}
+
+TEST(TokenSchedulerTest, ASuspendedRankIsResumedByATimeThatHasPassed) {
+  TokenScheduler scheduler(seeded(1));
+  TimePoint ran = kNever;
+  play(scheduler, scheduler.reserve("sleeper", 1), {.start = [&](Context& context) {
+         context.sleep(seconds(2));
+         ran = context.now();
+         context.stop();
+       }});
+  play(scheduler, scheduler.reserve("other", 0), {.start = [&](Context& context) {
+         context.sleep(seconds(1));
+         scheduler.suspend(1, TimePoint(hours(1)));
+         context.sleep(seconds(2));
+         scheduler.suspend(1, context.now());
+         context.stop();
+       }});
+  scheduler.run();
+  EXPECT_EQ(ran, TimePoint(seconds(3)));
+}
+
 TEST(SimClockTest, ShowsTheSchedulersTime) {
   TokenScheduler scheduler;
   const SimClock clock(scheduler);
