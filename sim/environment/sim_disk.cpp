@@ -56,6 +56,7 @@ class SimDisk::View final : public Disk {
   }
 
   void read_into(const std::string& path, uint64_t offset, std::span<std::byte> to) const override {
+    if (hook_) hook_({.rank = rank_, .path = path, .reads = true});
     const DiskNodePtr node = disk_.tree_.find(path);
     if (is_folder(node)) fail(path, "read", EISDIR);
     if (const std::string* real = real_path(node, path)) return real_.read_into(*real, offset, to);

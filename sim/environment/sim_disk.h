@@ -25,8 +25,9 @@ class SimDisk {
     int rank = 0;
     const std::string& path;
     std::optional<std::span<const std::byte>> bytes = {};  // of a write
+    bool reads = false;                                    // a file
   };
-  // Called before each change; may throw. The result counts for writes only.
+  // Called before each change and each reading of a file; may throw. The result counts for writes only.
   using Hook = std::function<WriteOutcome(const Call&)>;
 
   SimDisk() = default;

@@ -142,13 +142,15 @@ void SimFabric::hang_next(const Hang& hang) {
 
 void SimFabric::complete(Channel& channel, uint64_t sequence) {
   const auto hang = channel.hangs.find(sequence);
-  channel.completed[sequence] = scheduler_.now();
-  if (hang != channel.hangs.end() && hang->second.until > scheduler_.now()) {
-    channel.completed[sequence] = hang->second.until;
+  TimePoint all = scheduler_.now();
+  if (hang != channel.hangs.end() && hang->second.until > all) {
+    all = hang->second.until;
     processes_.on_hang(hang->second);
   }
+  std::vector<TimePoint>& completed = channel.completed[sequence];
   for (std::size_t member = 0; member < channel.ranks.size(); ++member) {
-    const TimePoint when = completed_at(channel, sequence, static_cast<int>(member));
+    const TimePoint when = skewed(channel, sequence, static_cast<int>(member), all);
+    completed.push_back(when);
     const auto& reader = readers_[static_cast<std::size_t>(channel.ranks[member])];
     if (reader && when != kNever) scheduler_.wake_at(*reader, when);
   }
@@ -156,9 +158,16 @@ void SimFabric::complete(Channel& channel, uint64_t sequence) {
 
 TimePoint SimFabric::completed_at(const Channel& channel, uint64_t sequence, int member) {
   const auto completed = channel.completed.find(sequence);
-  if (completed == channel.completed.end() || completed->second == kNever) return kNever;
+  if (completed == channel.completed.end()) return kNever;
+  return completed->second[static_cast<std::size_t>(member)];
+}
+
+TimePoint SimFabric::skewed(const Channel& channel, uint64_t sequence, int member,
+                            TimePoint completed) const {
+  if (completed == kNever) return kNever;
   const auto skew = channel.draw.fold_in(sequence).below(kMaxSkewUs, static_cast<uint64_t>(member));
-  return completed->second + std::chrono::microseconds(skew);
+  return processes_.arrival(channel.ranks, channel.ranks[static_cast<std::size_t>(member)],
+                            completed + std::chrono::microseconds(skew));
 }
 
 }  // namespace tutti

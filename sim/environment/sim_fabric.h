@@ -36,6 +36,8 @@ class SimFabric {
     virtual void check_alive(int rank) const = 0;
     // Called once all ranks have posted a collective that hangs.
     virtual void on_hang(const Hang& hang) = 0;
+    // When the data that all these ranks send at `sent` have reached rank `to`; kNever: never.
+    virtual TimePoint arrival(const std::vector<int>& /*from*/, int /*to*/, TimePoint sent) { return sent; }
   };
   // `processes` must outlive this.
   SimFabric(TokenScheduler& scheduler, int size, const RandomKey& draw, Processes& processes);
@@ -57,12 +59,13 @@ class SimFabric {
     std::vector<int> ranks;  // of the world
     std::shared_ptr<LocalFabric> fabric;
     RandomKey draw;
-    std::map<uint64_t, TimePoint> completed = {};  // by sequence number
-    std::map<uint64_t, Hang> hangs = {};           // likewise
-    uint64_t next = 0;                             // the first sequence number not posted yet
+    std::map<uint64_t, std::vector<TimePoint>> completed = {};  // by sequence number and member
+    std::map<uint64_t, Hang> hangs = {};                        // by sequence number
+    uint64_t next = 0;                                          // the first sequence number not posted yet
   };
   Channel& channel(const std::vector<int>& ranks, std::size_t index);
   void complete(Channel& channel, uint64_t sequence);
+  TimePoint skewed(const Channel& channel, uint64_t sequence, int member, TimePoint completed) const;
   // As a member sees it; kNever: in progress.
   static TimePoint completed_at(const Channel& channel, uint64_t sequence, int member);
 

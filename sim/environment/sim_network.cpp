@@ -54,9 +54,10 @@ void SimNetwork::send(int from, int to, std::string bytes) {
   const std::chrono::microseconds usual(draw_.below(kMaxPacketUs, sent_));
   Inbox& inbox = *inboxes_[to];
   TimePoint& latest = inbox.latest[from];
-  latest = std::max(latest, scheduler_.now() + usual + extra.more);
+  const TimePoint leaves = std::max(scheduler_.now(), extra.not_before);
+  latest = leaves == kNever ? kNever : std::max(latest, leaves + usual + extra.more);
   inbox.packets.emplace(latest, Inbox::InFlight{{from, std::move(bytes)}, ++sent_, extra.overtaken});
-  if (inbox.reader) scheduler_.wake_at(*inbox.reader, latest);
+  if (inbox.reader && latest != kNever) scheduler_.wake_at(*inbox.reader, latest);
 }
 
 std::optional<Transport::Packet> SimNetwork::poll(int rank) {

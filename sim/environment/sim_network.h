@@ -15,10 +15,12 @@ namespace tutti {
 // order; packets of different senders may overtake each other.
 class SimNetwork {
  public:
-  // Time added to a packet, and a counter (or null) to increment if a later packet overtakes the packet.
+  // Time added to a packet, the earliest time at which the packet leaves (kNever: never), and a counter (or
+  // null) to increment if a later packet overtakes the packet.
   struct ExtraDelay {
     Nanoseconds more{0};
     int64_t* overtaken = nullptr;
+    TimePoint not_before{};
   };
   // Called for each packet; may throw if the sender's process has ended.
   using Delay = std::function<ExtraDelay(int from, int to)>;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "recipe/resolve.h"
@@ -46,6 +47,13 @@ constexpr NamedKind kKinds[] = {
     {"out_of_memory", FaultKind::kOutOfMemory,
      "An allocation of a rank fails, in forward, backward or an evaluation."},
     {"torn_write", FaultKind::kTornWrite, "Writes report success and store only the first half."},
+    {"slow_link", FaultKind::kSlowLink, "Messages from the rank to another rank arrive later."},
+    {"clog", FaultKind::kClog,
+     "The links of several ranks are held one after the other, and freed in another order."},
+    {"cut", FaultKind::kCut, "Messages from the rank to another rank are held until the link heals."},
+    {"pause", FaultKind::kPause, "The rank's process stops for some time, as by SIGSTOP."},
+    {"clock_jump", FaultKind::kClockJump, "The rank's wall clock jumps forward or back."},
+    {"slow_disk", FaultKind::kSlowDisk, "Calls of the rank's disk answer later."},
 };
 
 Key number_of(const char* what, const char* fallback) {
@@ -58,6 +66,8 @@ Key duration(const char* what, const char* fallback) {
 
 std::vector<Key> keys_of(FaultKind kind) {
   const Key file{"file", KeyType::kText, "checkpoints/", "only files with this in their path"};
+  const Key to =
+      Key{"to", KeyType::kInteger, "any", "the rank that receives; any: drawn"}.or_word("any").at_least(0);
   switch (kind) {
     case FaultKind::kSlow:
       return {duration("by which each step takes longer", "1"), number_of("steps", "1")};
@@ -74,6 +84,19 @@ std::vector<Key> keys_of(FaultKind kind) {
     case FaultKind::kLostWrite:
     case FaultKind::kTornWrite:
       return {number_of("writes", "1"), file};
+    case FaultKind::kSlowLink:
+      return {duration("by which each message of the link is late", "1"), number_of("messages", "5"), to};
+    case FaultKind::kClog:
+      return {duration("from the first hold to the last release", "3"),
+              number_of("ranks with held links, at most all", "3")};
+    case FaultKind::kCut:
+      return {duration("until the link heals; 0: never", "3"), to};
+    case FaultKind::kPause:
+      return {duration("for which the process stops", "3")};
+    case FaultKind::kClockJump:
+      return {duration("by which the clock jumps, forward or back as drawn", "3600")};
+    case FaultKind::kSlowDisk:
+      return {duration("by which each call is late", "1"), number_of("calls", "3")};
     default:
       return {};
   }
@@ -119,21 +142,26 @@ std::optional<FaultPhase> phase_of(const Setting& written, const FaultRule& rule
   written.fail(rule.name + " cannot happen in this phase: expected " + names + " or any");
 }
 
+std::optional<int> rank_of(const Setting& written, int ranks) {
+  if (!written.is_integer()) return std::nullopt;
+  if (written.integer() >= ranks)
+    written.fail("there are " + std::to_string(ranks) + " ranks, counted from 0");
+  return static_cast<int>(written.integer());
+}
+
 FaultRule rule_of(const Setting& fault, int ranks) {
   FaultRule rule;
   rule.name = fault.at("kind").text();
   for (const auto& entry : kKinds)
     if (rule.name == entry.name) rule.kind = entry.kind;
   rule.probability = fault.at("probability").number();
-  const Setting& rank = fault.at("rank");
-  if (rank.is_integer()) {
-    if (rank.integer() >= ranks) rank.fail("there are " + std::to_string(ranks) + " ranks, counted from 0");
-    rule.rank = static_cast<int>(rank.integer());
-  }
+  rule.rank = rank_of(fault.at("rank"), ranks);
+  if (fault.has("to")) rule.to = rank_of(fault.at("to"), ranks);
+  if (rule.to && rule.to == rule.rank) fault.at("to").fail("expected another rank than the sender's");
   if (fault.at("step").is_integer()) rule.step = fault.at("step").integer();
   rule.phase = phase_of(fault.at("phase"), rule);
   if (fault.has("seconds")) rule.seconds = fault.at("seconds").number();
-  if (rule.seconds == 0 && fault.has("seconds") && rule.kind != FaultKind::kHang)
+  if (rule.seconds == 0 && fault.has("seconds") && !rule.endless())
     fault.at("seconds").fail("expected more than 0 seconds");
   if (fault.has("count")) rule.count = fault.at("count").integer();
   if (fault.has("file")) rule.file = fault.at("file").text();
@@ -152,14 +180,54 @@ void set_labels(std::vector<FaultRule>& rules) {
 
 }  // namespace
 
+Nanoseconds FaultRule::duration(double part) const {
+  return Nanoseconds(static_cast<int64_t>(1e9 * part * seconds));
+}
+
 bool FaultRule::affects_writes() const {
   return kind == FaultKind::kDiskFull || kind == FaultKind::kWriteError || kind == FaultKind::kLostWrite ||
          kind == FaultKind::kTornWrite;
 }
 
+bool FaultRule::needs_several_ranks() const {
+  return kind == FaultKind::kDelay || kind == FaultKind::kHang || kind == FaultKind::kSlowLink ||
+         kind == FaultKind::kClog || kind == FaultKind::kCut || phase == FaultPhase::kReduce ||
+         phase == FaultPhase::kVerdict;
+}
+
+bool FaultRule::endless() const {
+  return seconds == 0 && (kind == FaultKind::kHang || kind == FaultKind::kCut);
+}
+
+bool FaultRule::delays_messages() const {
+  return kind == FaultKind::kDelay || kind == FaultKind::kReorder || kind == FaultKind::kSlowLink ||
+         kind == FaultKind::kClog || kind == FaultKind::kCut || kind == FaultKind::kPause;
+}
+
+// Many late control messages make a rank no more silent than one does, and many slow steps are no hang. But a
+// step may wait for several collectives of a slow link, or for several calls of a disk.
+double FaultRule::lateness_s() const {
+  if (endless()) return std::numeric_limits<double>::infinity();
+  if (kind == FaultKind::kClockJump) return 0;
+  const bool adds_up = kind == FaultKind::kSlowLink || kind == FaultKind::kSlowDisk;
+  return seconds * static_cast<double>(adds_up ? count : 1);
+}
+
 std::span<const FaultPhase> fault_phases(FaultKind kind) {
   if (kind == FaultKind::kOutOfMemory) return kMemoryPhases;
   return kPhases;
+}
+
+std::optional<FaultPhase> phase_after(TraceKind kind) {
+  static const std::map<TraceKind, FaultPhase> kPhases = {
+      {TraceKind::kPrepares, FaultPhase::kStart},    {TraceKind::kBatchReady, FaultPhase::kLoad},
+      {TraceKind::kBatch, FaultPhase::kBatch},       {TraceKind::kMicrobatch, FaultPhase::kMicrobatch},
+      {TraceKind::kBackward, FaultPhase::kBackward}, {TraceKind::kReduceBucket, FaultPhase::kReduce},
+      {TraceKind::kVerdict, FaultPhase::kVerdict},   {TraceKind::kCommitted, FaultPhase::kCommit},
+      {TraceKind::kSkipped, FaultPhase::kCommit},    {TraceKind::kEvaluation, FaultPhase::kEvaluation},
+      {TraceKind::kDurable, FaultPhase::kDurable},   {TraceKind::kPublished, FaultPhase::kPublish}};
+  const auto phase = kPhases.find(kind);
+  return phase == kPhases.end() ? std::nullopt : std::optional(phase->second);
 }
 
 std::span<const Catalog> fault_catalogs() {
@@ -193,7 +261,8 @@ ScheduledFaults::ScheduledFaults(const FaultPlan& plan, const RandomKey& draw, i
     const auto phases = fault_phases(rule.kind);
     const RandomKey key = draw.fold_in(i);
     if (key.uniform(0) >= rule.probability) continue;
-    const int rank = rule.rank.value_or(static_cast<int>(key.below(ranks, 1)));
+    int rank = rule.rank.value_or(static_cast<int>(key.below(ranks, 1)));
+    if (rule.to == rank) rank = (rank + 1) % ranks;
     const int64_t step = rule.step.value_or(1 + static_cast<int64_t>(key.below(steps, 2)));
     const FaultPhase phase = rule.phase ? *rule.phase : phases[key.below(phases.size(), 3)];
     const uint64_t choices = phase == FaultPhase::kDisk ? kDiskCalls : 1;

@@ -10,6 +10,7 @@
 #include "recipe/catalog.h"
 #include "recipe/setting.h"
 #include "runtime/random.h"
+#include "runtime/recorder.h"
 
 namespace tutti {
 
@@ -26,6 +27,12 @@ enum class FaultKind {
   kLostWrite,    // writes report success and store nothing
   kOutOfMemory,  // an allocation of a rank's forward, backward or evaluation fails
   kTornWrite,    // writes report success and store the first half
+  kSlowLink,     // data from a rank to another arrive later
+  kClog,         // the links of several ranks are held, and released in another order
+  kCut,          // data from a rank to another are held until the link heals
+  kPause,        // a rank's process stops for some time
+  kClockJump,    // a rank's wall clock jumps
+  kSlowDisk,     // a rank's disk answers later
 };
 
 // The phases of a rank's step, in order. Memory may run out in kMicrobatch, kBackward and kEvaluation.
@@ -53,11 +60,22 @@ struct FaultRule {
   std::optional<int> rank;
   std::optional<int64_t> step;
   std::optional<FaultPhase> phase;  // one of fault_phases(kind)
+  std::optional<int> to;            // the receiver, if the fault has one link
   double seconds = 0;  // by which a step or message is late, or for which a hang lasts; 0: endless
-  int64_t count = 1;   // of affected steps, messages or writes; of allocations to draw from
+  int64_t count = 1;   // of affected steps, messages, ranks or writes; of allocations to draw from
   std::string file;    // affects writes to paths that contain this
 
+  // `seconds`, or a part of them.
+  Nanoseconds duration(double part = 1) const;
   bool affects_writes() const;
+  bool needs_several_ranks() const;
+  // The fault never ends by itself.
+  bool endless() const;
+  // Control messages, and so heartbeats, may be late.
+  bool delays_messages() const;
+  // The longest time, in seconds, by which the fault delays a step, message or collective; infinity if
+  // endless.
+  double lateness_s() const;
 };
 
 struct FaultPlan {
@@ -68,6 +86,9 @@ struct FaultPlan {
 
 // The phases in which the kind can happen: "any" in a plan draws a phase.
 std::span<const FaultPhase> fault_phases(FaultKind kind);
+
+// The phase that begins with this event, if any.
+std::optional<FaultPhase> phase_after(TraceKind kind);
 
 std::span<const Catalog> fault_catalogs();
 

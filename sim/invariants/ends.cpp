@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 
 #include "sim/invariants/invariants.h"
 
@@ -43,7 +42,6 @@ bool follows_from_another(const RankEnd& end) {
 
 // True if a fault of the attempt explains this end of a rank.
 bool is_explained(const Reference& reference, const SimAttempt& attempt, const RankEnd& end) {
-  using enum FaultKind;
   const double timeout = seconds(reference.job.settings.train.hang_timeout);
   switch (end.kind) {
     case EndKind::kNoLastCheckpoint:
@@ -53,10 +51,12 @@ bool is_explained(const Reference& reference, const SimAttempt& attempt, const R
     case EndKind::kOutOfMemoryInStep:
       return memory_ran_out(reference, attempt) && had_most_microbatches(reference, attempt);
     case EndKind::kHang:
-      return lateness_s(reference, attempt, {kSlow, kDelay, kReorder, kHang}) >=
+      return lateness_s(reference, attempt, [](const FaultRule&) { return true; }) >=
              std::max(timeout - kBetweenHeartbeatsS, timeout / 2);
     case EndKind::kSilence:
-      return attempt.asked_to_stop && lateness_s(reference, attempt, {kDelay, kReorder}) >= kLateForAStopS;
+      return attempt.asked_to_stop && lateness_s(reference, attempt, [](const FaultRule& rule) {
+                                        return rule.delays_messages();
+                                      }) >= kLateForAStopS;
     default:
       return false;
   }
@@ -71,11 +71,10 @@ bool is_any_end_excused(const SimAttempt& attempt) {
 
 // False if lack of memory ended the ranks: all then end by themselves, unless a fault delays one.
 bool may_be_killed(const Reference& reference, const SimAttempt& attempt) {
-  using enum FaultKind;
   const bool lacked_memory = std::all_of(attempt.ends.begin(), attempt.ends.end(), [](const RankEnd& end) {
     return end.kind == EndKind::kKilled || end.well() || gave_up_for_memory(end);
   });
-  return !lacked_memory || lateness_s(reference, attempt, {kSlow, kDelay, kReorder, kHang}) > 0;
+  return !lacked_memory || lateness_s(reference, attempt, [](const FaultRule&) { return true; }) > 0;
 }
 
 bool are_ends_explained(const Reference& reference, const SimAttempt& attempt) {
@@ -93,16 +92,14 @@ bool are_ends_explained(const Reference& reference, const SimAttempt& attempt) {
 
 }  // namespace
 
-double lateness_s(const Reference& reference, const SimAttempt& attempt,
-                  std::initializer_list<FaultKind> kinds) {
+double lateness_s(const Reference& reference, const SimAttempt& attempt, bool (*counts)(const FaultRule&)) {
   double late = 0;
   for (const FaultRule& rule : reference.plan.rules) {
-    if (std::find(kinds.begin(), kinds.end(), rule.kind) == kinds.end()) continue;
-    // Any late packet of a reorder rule counts here, while had_fault() counts overtaken packets.
-    const bool active =
-        rule.kind == FaultKind::kHang ? attempt.had_fault(rule) : attempt.faults.contains(rule.label);
-    const bool endless = rule.kind == FaultKind::kHang && rule.seconds == 0;
-    if (active) late += endless ? std::numeric_limits<double>::infinity() : rule.seconds;
+    // Any late packet of a reorder rule counts here, while had_fault() counts overtaken packets. An endless
+    // fault counts once it held up something.
+    const bool active = rule.kind == FaultKind::kHang || rule.endless() ? attempt.had_fault(rule)
+                                                                        : attempt.faults.contains(rule.label);
+    if (active && counts(rule)) late += rule.lateness_s();
   }
   return late;
 }

@@ -20,10 +20,10 @@ void check_waiting(const SimRun& run, Findings& findings) {
 }
 
 void check_hangs(const Reference& reference, const SimRun& run, Findings& findings) {
-  using enum FaultKind;
+  const auto ends = [](const FaultRule& rule) { return rule.kind != FaultKind::kHang && !rule.endless(); };
   for (const SimAttempt& attempt : run.attempts) {
-    const double most = seconds(reference.job.settings.train.hang_timeout) + kToEndS +
-                        lateness_s(reference, attempt, {kSlow, kDelay, kReorder});
+    const double most =
+        seconds(reference.job.settings.train.hang_timeout) + kToEndS + lateness_s(reference, attempt, ends);
     for (const SimHang& hang : attempt.hangs) {
       const double hung_s = seconds(std::min(hang.until, attempt.took) - hang.began);
       if (hung_s <= most) continue;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "actors/messages/heartbeat.h"
 #include "runtime/clock.h"
 #include "runtime/rank_end.h"
 #include "sim/faults/fault_plan.h"
@@ -31,6 +32,14 @@ struct SimHang {
   TimePoint began, until;
 };
 
+// A standstill without an effect of a fault, longer than the run's bound.
+struct SimStall {
+  TimePoint since;   // the last step, or the end of the last effect
+  int64_t step = 0;  // the newest committed step
+  int rank = 0;      // that stood still for the longest time
+  Heartbeat last;    // what that rank did last
+};
+
 // Memory that a try of a step still held, after running out of memory, when the step was retried.
 struct HeldMemory {
   int rank = 0;
@@ -50,9 +59,11 @@ struct SimAttempt {
   bool asked_to_stop = false;  // some rank was, possibly after the last step
   std::vector<SimHang> hangs;
   std::vector<HeldMemory> held;
-  std::string stuck;            // why the simulator aborted the attempt, or ""
-  std::string blocked_senders;  // the actors of a cycle of full mailboxes, if that is why; else ""
-  uint64_t deliveries = 0;      // TokenScheduler::delivery_digest and next_draw at the end
+  std::vector<SimStall> stalls;
+  Nanoseconds longest_stall{0};  // the longest standstill, at most the bound unless `stalls` has it
+  std::string stuck;             // why the simulator aborted the attempt, or ""
+  std::string blocked_senders;   // the actors of a cycle of full mailboxes, if that is why; else ""
+  uint64_t deliveries = 0;       // TokenScheduler::delivery_digest and next_draw at the end
   uint64_t next_draw = 0;
   TimePoint took;
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <initializer_list>
 #include <map>
 #include <string>
 #include <vector>
@@ -27,11 +26,9 @@ struct Reference {
   std::function<const SimAttempt&(const std::vector<int>&)> with_microbatches;
 };
 
-// The longest delay, in seconds, that faults of these kinds can have caused in one step, message or
-// collective of the attempt; infinity for an endless hang. Rules add up, but not the messages of a rule: many
-// late messages make a rank no more silent than one late message.
-double lateness_s(const Reference& reference, const SimAttempt& attempt,
-                  std::initializer_list<FaultKind> kinds);
+// The longest delay, in seconds, that the plan's rules of which `counts` is true can have caused in one step,
+// message or collective of the attempt: the sum of FaultRule::lateness_s.
+double lateness_s(const Reference& reference, const SimAttempt& attempt, bool (*counts)(const FaultRule&));
 
 // No sample is lost or trained on twice in an epoch, over all attempts.
 void check_samples(const Reference& reference, const SimRun& run, Findings& findings);
@@ -65,6 +62,10 @@ void check_hangs(const Reference& reference, const SimRun& run, Findings& findin
 
 // No attempt begins before the newest published checkpoint, and without faults the run trains to its end.
 void check_progress(const SimRun& run, Findings& findings);
+
+// After the last effect of a fault the next step is committed, or the attempt ends, within the time that
+// SimWorld::Options::most_stall allows.
+void check_liveness(const SimRun& run, Findings& findings);
 
 // A step that ran out of memory has freed all its memory before the retry.
 void check_memory(const SimRun& run, Findings& findings);

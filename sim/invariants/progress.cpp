@@ -30,6 +30,16 @@ void check_progress(const SimRun& run, Findings& findings) {
                        last.end_text());
 }
 
+void check_liveness(const SimRun& run, Findings& findings) {
+  for (const SimAttempt& attempt : run.attempts) {
+    for (const SimStall& stall : attempt.stalls)
+      findings.push_back("in " + attempt.name() + " nothing followed step " + std::to_string(stall.step) +
+                         " though all was well from " +
+                         std::to_string(seconds(stall.since.time_since_epoch())) + " s on; rank " +
+                         std::to_string(stall.rank) + " was last in " + stall.last.text());
+  }
+}
+
 void check_stops(const SimRun& run, Findings& findings) {
   for (const SimAttempt& attempt : run.attempts) {
     const int64_t last = attempt.last_committed();

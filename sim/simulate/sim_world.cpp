@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <utility>
 
+#include "actors/messages/heartbeat.h"
 #include "collectives/device/groups.h"
 #include "io/checkpoint/tensor_source.h"
 #include "job/records/run_journal.h"
 #include "runtime/actor/stop_token.h"
 #include "runtime/error.h"
+#include "sim/environment/sim_recorder.h"
 #include "sim/faults/failing_memory.h"
+#include "sim/faults/link_faults.h"
 #include "tensors/memory/meter.h"
 
 namespace tutti {
@@ -20,19 +23,6 @@ constexpr uint64_t kMeanStepUs = 20'000;
 constexpr uint64_t kMaxDiskCallUs = 500;
 constexpr Nanoseconds kLauncherPolls = std::chrono::milliseconds(20);
 constexpr Nanoseconds kGracePeriod = std::chrono::seconds(1);
-
-// The phase that begins with this event, if any.
-std::optional<FaultPhase> phase_of(TraceKind kind) {
-  static const std::map<TraceKind, FaultPhase> kPhases = {
-      {TraceKind::kPrepares, FaultPhase::kStart},    {TraceKind::kBatchReady, FaultPhase::kLoad},
-      {TraceKind::kBatch, FaultPhase::kBatch},       {TraceKind::kMicrobatch, FaultPhase::kMicrobatch},
-      {TraceKind::kBackward, FaultPhase::kBackward}, {TraceKind::kReduceBucket, FaultPhase::kReduce},
-      {TraceKind::kVerdict, FaultPhase::kVerdict},   {TraceKind::kCommitted, FaultPhase::kCommit},
-      {TraceKind::kSkipped, FaultPhase::kCommit},    {TraceKind::kEvaluation, FaultPhase::kEvaluation},
-      {TraceKind::kDurable, FaultPhase::kDurable},   {TraceKind::kPublished, FaultPhase::kPublish}};
-  const auto phase = kPhases.find(kind);
-  return phase == kPhases.end() ? std::nullopt : std::optional(phase->second);
-}
 
 uint64_t digest_of(const Trainee& trainee) {
   std::map<std::string, at::Tensor> tensors;
@@ -54,36 +44,18 @@ SimDisk::WriteOutcome outcome_of_write(FaultKind kind) {
   }
 }
 
-// Calls an observer for each trace event, on the actor's thread, after recording it in the journal if there
-// is one. The observer may throw if the actor's process has ended.
-class SimRecorder final : public Recorder {
+// The scheduler's time, and a wall clock that may jump.
+class RankClock final : public Clock {
  public:
-  using Observer = std::function<void(const TraceEvent&)>;
-
-  explicit SimRecorder(Observer observe, std::unique_ptr<Recorder> journal = nullptr)
-      : ring_(kCapacity), observe_(std::move(observe)), journal_(std::move(journal)) {}
-
-  void record(const TraceEvent& event) override {
-    ring_.record(event);
-    if (journal_) journal_->record(event);
-    observe_(event);
-  }
-  void delivered(const Delivery& delivery) override {
-    if (journal_) journal_->delivered(delivery);
-  }
-  void end(const RankEnd& end) override {
-    if (journal_) journal_->end(end);
-  }
-  std::vector<TraceEvent> last(int count) const override { return ring_.last(count); }
+  RankClock(const Scheduler& scheduler, const int64_t& jumped_ms)
+      : clock_(scheduler), jumped_ms_(jumped_ms) {}
+  TimePoint now() const override { return clock_.now(); }
+  int64_t unix_ms() const override { return clock_.unix_ms() + jumped_ms_; }
 
  private:
-  static constexpr int kCapacity = 128;
-  RingRecorder ring_;
-  Observer observe_;
-  std::unique_ptr<Recorder> journal_;
+  SimClock clock_;
+  const int64_t& jumped_ms_;
 };
-
-Nanoseconds duration(double seconds) { return Nanoseconds(static_cast<int64_t>(seconds * 1e9)); }
 
 }  // namespace
 
@@ -96,6 +68,7 @@ struct SimWorld::Rank {
   int64_t step = 0;                  // current, from 1
   int microbatches = 0;              // of the current try of the step
   bool done = false;                 // training has ended or was stopped
+  int64_t clock_jumped_ms = 0;
   FailingMemory memory;
 };
 
@@ -137,7 +110,10 @@ class SimWorld::Launcher final : public Actor {
       terminate_at_ = context.now() + kGracePeriod;
       kill_at_ = *terminate_at_ + kGracePeriod;
     }
-    if (ended == std::ssize(cleaned_)) context.stop();
+    if (ended == std::ssize(cleaned_))
+      context.stop();
+    else
+      world_.watch_progress(context.now());
   }
 
   SimWorld& world_;
@@ -155,14 +131,16 @@ SimWorld::SimWorld(const Job& job, SimDisk& disk, const FaultPlan* faults, const
       faults_(
           faults ? ScheduledFaults(*faults, draw_.fold_in(0), job.world, std::max<int64_t>(1, options_.steps))
                  : ScheduledFaults()),
+      progress_(options_.most_stall),
       states_(job.world + 1),
       scheduler_({.seed = draw_.bits(1),
                   .on_switch = [this](int rank) { states_.enter(rank); },
                   .time_limit = TimePoint(options_.timeout)}),
+      links_([this](const std::string& label, TimePoint until) { on_late(label, until); }),
       network_(scheduler_, job.world, draw_.fold_in(2),
-               [this](int from, int) {
+               [this](int from, int to) {
                  check_alive(from);
-                 return packet_delay(from);
+                 return packet_delay(from, to);
                }),
       fabric_(scheduler_, job.world, draw_.fold_in(3), *this) {
   attempt_.steps.resize(job.world);
@@ -219,7 +197,7 @@ RankEnvironment SimWorld::environment_of(int rank) {
       groups_on_device(make_groups(make(mesh.ranks()), mesh, rank, make), devices_.back(), make,
                        communicators_of(job_.devices, job_.settings.collectives.backend, mesh.size()));
   environment.transport = wrapped(seams_.transport, network_.transport(rank));
-  environment.clock = std::make_shared<SimClock>(scheduler_);
+  environment.clock = std::make_shared<RankClock>(scheduler_, ranks_[rank]->clock_jumped_ms);
   environment.recorder = std::make_shared<SimRecorder>(
       [this, rank](const TraceEvent& event) { on_event(rank, event); }, journal_of(rank));
   environment.host = kSimulatedHost;
@@ -260,6 +238,8 @@ SimAttempt SimWorld::run() {
   attempt_.deliveries = scheduler_.delivery_digest();
   attempt_.next_draw = scheduler_.next_draw();
   attempt_.took = scheduler_.now();
+  progress_.progress(attempt_.took);
+  attempt_.longest_stall = progress_.longest();
   return std::move(attempt_);
 }
 
@@ -272,7 +252,7 @@ void SimWorld::on_event(int rank, const TraceEvent& event) {
   check_alive(rank);
   if (seams_.on_event) seams_.on_event();
   observe(rank, event);
-  const auto phase = phase_of(event.kind);
+  const auto phase = phase_after(event.kind);
   if (!phase) return;
   enter_phase(rank, *phase);
   if (phase == FaultPhase::kBatch) spend_step(rank);
@@ -302,6 +282,7 @@ void SimWorld::record_step(int rank, int64_t number) {
   const bool too_many = options_.steps > 0 && number > options_.steps;
   if (number <= newest_step_ || too_many) return;
   newest_step_ = number;
+  progress_.progress(scheduler_.now());
   scheduler_.set_time_limit(scheduler_.now() + options_.timeout);
 }
 
@@ -319,6 +300,7 @@ void SimWorld::track_memory(int rank, const TraceEvent& event) {
     const auto labels = memory.failed();
     for (const std::string& label : labels) ++attempt_.faults[label].count;
     if (labels.empty()) ++attempt_.faults[kBudgetLabel].count;
+    progress_.disturb(scheduler_.now());
   }
   if (kind != kAbortedAttempt) return;
   int& most = attempt_.steps[rank][event.step + 1].aborted_microbatches;
@@ -330,12 +312,25 @@ void SimWorld::enter_phase(int rank, FaultPhase phase) {
   check_alive(rank);
 }
 
+// The rank that stands still for the longest time is named: the others went on until they had to wait.
+void SimWorld::watch_progress(TimePoint now) {
+  if (!progress_.stalls(now)) return;
+  attempt_.stalls.push_back({.since = progress_.since(), .step = newest_step_});
+  for (int rank = 0; rank < job_.world; ++rank) {
+    if (scheduler_.stopped(rank)) continue;
+    const auto last = parse_heartbeat(heartbeat_text(*ranks_[rank]->environment.recorder, now, false));
+    if (last && last->age_s >= attempt_.stalls.back().last.age_s)
+      attempt_.stalls.back().rank = rank, attempt_.stalls.back().last = *last;
+  }
+}
+
 FaultCount& SimWorld::count_of(const FaultRule& rule) {
   return attempt_.faults.try_emplace(rule.label, FaultCount{rule.kind}).first->second;
 }
 
 void SimWorld::inject(int rank, const FaultRule& rule, FaultPhase phase) {
   count_of(rule);  // SimAttempt::faults lists all that were due
+  progress_.disturb(scheduler_.now());
   switch (rule.kind) {
     case FaultKind::kDeath:
       count(rule);
@@ -349,6 +344,17 @@ void SimWorld::inject(int rank, const FaultRule& rule, FaultPhase phase) {
       return request_stop(rank, rule);
     case FaultKind::kHang:
       return hang(rule);
+    case FaultKind::kSlowLink:
+    case FaultKind::kClog:
+    case FaultKind::kCut:
+      if (job_.world > 1)
+        begin_link_fault(links_, rule, rank, job_.world, scheduler_.now(),
+                         draw_.fold_in(8).fold_in(draws_++));
+      return;
+    case FaultKind::kPause:
+      return pause(rank, rule);
+    case FaultKind::kClockJump:
+      return jump_clock(rank, rule);
     case FaultKind::kOutOfMemory:
       return ranks_[rank]->memory.fail(
           phase, 1 + static_cast<int64_t>(draw_.fold_in(7).below(rule.count, draws_++)), rule.label);
@@ -358,7 +364,39 @@ void SimWorld::inject(int rank, const FaultRule& rule, FaultPhase phase) {
 }
 
 void SimWorld::kill(int rank) {
+  scheduler_.suspend(rank, scheduler_.now());  // a paused process too is killed at once
   if (!scheduler_.stopped(rank)) scheduler_.abort_rank(rank, {EndKind::kKilled, "killed"});
+}
+
+// Collectives wait too, since the rank does not take its part in them.
+void SimWorld::pause(int rank, const FaultRule& rule) {
+  const TimePoint until = scheduler_.now() + rule.duration();
+  scheduler_.suspend(rank, until);
+  links_.hold({.from = rank, .begin = scheduler_.now(), .end = until, .label = ""});
+  count(rule, until);
+}
+
+void SimWorld::jump_clock(int rank, const FaultRule& rule) {
+  const bool forward = draw_.fold_in(9).below(2, draws_) == 0;  // all other draws stay the same
+  ranks_[rank]->clock_jumped_ms += static_cast<int64_t>(forward ? 1e3 * rule.seconds : -1e3 * rule.seconds);
+  count(rule);
+}
+
+// A message that stays held for ever is a hang.
+void SimWorld::on_late(const std::string& label, TimePoint until) {
+  progress_.disturb(until);
+  if (label.empty()) return;
+  int64_t& count = attempt_.faults.at(label).count;
+  if (until == kNever && count == 0) attempt_.hangs.push_back({scheduler_.now(), until});
+  ++count;
+}
+
+TimePoint SimWorld::arrival(const std::vector<int>& from, int to, TimePoint sent) {
+  if (links_.calm()) return sent;
+  TimePoint arrives = sent;
+  for (const int rank : from)
+    if (rank != to) arrives = std::max(arrives, links_.pass(rank, to, sent));
+  return arrives;
 }
 
 // Counts only ranks that are still training.
@@ -375,12 +413,13 @@ void SimWorld::request_stop(int rank, const FaultRule& rule) {
 // Has no effect on a single rank, whose collectives never wait.
 void SimWorld::hang(const FaultRule& rule) {
   if (job_.world == 1) return;
-  const TimePoint until = rule.seconds > 0 ? scheduler_.now() + duration(rule.seconds) : kNever;
+  const TimePoint until = rule.seconds > 0 ? scheduler_.now() + rule.duration() : kNever;
   fabric_.hang_next({until, rule.label});
 }
 
 void SimWorld::on_hang(const SimFabric::Hang& hang) {
   ++attempt_.faults.at(hang.label).count;
+  progress_.disturb(hang.until);
   attempt_.hangs.push_back({scheduler_.now(), hang.until});
 }
 
@@ -395,16 +434,24 @@ void SimWorld::spend_step(int rank) {
   Nanoseconds step =
       std::chrono::microseconds(kMeanStepUs / 2 + draw_.fold_in(4).below(kMeanStepUs, draws_++));
   if (const FaultRule* slow = consume(FaultKind::kSlow, rank)) {
-    step += duration(slow->seconds);
-    count(*slow);
+    step += slow->duration();
+    count(*slow, scheduler_.now() + step);
   }
   scheduler_.spend(step);
 }
 
 SimDisk::WriteOutcome SimWorld::disk_call(const SimDisk::Call& call) {
   check_alive(call.rank);
-  enter_phase(call.rank, FaultPhase::kDisk);
-  scheduler_.spend(std::chrono::microseconds(draw_.fold_in(5).below(kMaxDiskCallUs, draws_++)));
+  Nanoseconds answers{0};
+  if (!call.reads) {
+    enter_phase(call.rank, FaultPhase::kDisk);
+    answers = std::chrono::microseconds(draw_.fold_in(5).below(kMaxDiskCallUs, draws_++));
+  }
+  if (const FaultRule* slow = consume(FaultKind::kSlowDisk, call.rank)) {
+    answers += slow->duration();
+    count(*slow, scheduler_.now() + answers);
+  }
+  if (!call.reads || answers > Nanoseconds(0)) scheduler_.spend(answers);
   if (!call.bytes) return SimDisk::WriteOutcome::kDone;
   for (ActiveFault& fault : active_faults_) {
     const FaultRule& rule = *fault.rule;
@@ -419,15 +466,17 @@ SimDisk::WriteOutcome SimWorld::disk_call(const SimDisk::Call& call) {
   return SimDisk::WriteOutcome::kDone;
 }
 
-SimNetwork::ExtraDelay SimWorld::packet_delay(int from) {
-  SimNetwork::ExtraDelay extra;
+SimNetwork::ExtraDelay SimWorld::packet_delay(int from, int to) {
+  const TimePoint now = scheduler_.now();
+  SimNetwork::ExtraDelay extra{.not_before = links_.pass(from, to, now)};
   if (const FaultRule* slow = consume(FaultKind::kDelay, from)) {
-    extra.more += duration(slow->seconds);
-    count(*slow);
+    extra.more += slow->duration();
+    count(*slow, now + extra.more);
   }
   if (const FaultRule* mixed =
           consume(FaultKind::kReorder, from)) {  // counted by the network if it is overtaken
-    extra.more += duration(mixed->seconds * draw_.fold_in(6).uniform(draws_++));
+    extra.more += mixed->duration(draw_.fold_in(6).uniform(draws_++));
+    progress_.disturb(now + extra.more);
     extra.overtaken = &count_of(*mixed).count;
   }
   return extra;

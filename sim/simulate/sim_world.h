@@ -8,11 +8,13 @@
 #include "runtime/actor/token_scheduler.h"
 #include "sim/environment/sim_disk.h"
 #include "sim/environment/sim_fabric.h"
+#include "sim/environment/sim_links.h"
 #include "sim/environment/sim_network.h"
 #include "sim/environment/tracking_dataset.h"
 #include "sim/faults/fault_plan.h"
 #include "sim/invariants/history.h"
 #include "sim/invariants/known_checkpoints.h"
+#include "sim/simulate/progress_watch.h"
 #include "tensors/process_state.h"
 
 namespace tutti {
@@ -41,6 +43,8 @@ class SimWorld final : SimFabric::Processes {
     int64_t steps = 0;  // of a whole run, for the draws of faults; 0: unknown
     // The attempt is aborted as stuck if no further step is committed for this long.
     Nanoseconds timeout = std::chrono::minutes(20);
+    // A longer standstill without an effect of a fault is a stall (SimAttempt::stalls).
+    Nanoseconds most_stall = Nanoseconds::max();
     std::string journals;  // the run folder for the journals of all ranks; "" = none
     // Called on the publishing thread after a publication; returns the new checkpoint.
     std::function<KnownCheckpoint(const SimDisk&)> on_published;
@@ -75,17 +79,26 @@ class SimWorld final : SimFabric::Processes {
   void enter_phase(int rank, FaultPhase phase);
   void inject(int rank, const FaultRule& rule, FaultPhase phase);
   void kill(int rank);
+  void pause(int rank, const FaultRule& rule);
+  void jump_clock(int rank, const FaultRule& rule);
   void request_stop(int rank, const FaultRule& rule);
   void hang(const FaultRule& rule);
   bool gone(int rank) const override;
   void check_alive(int rank) const override;
   void on_hang(const SimFabric::Hang& hang) override;
+  TimePoint arrival(const std::vector<int>& from, int to, TimePoint sent) override;
+  void on_late(const std::string& label, TimePoint until);
+  void watch_progress(TimePoint now);
   void spend_step(int rank);
   SimDisk::WriteOutcome disk_call(const SimDisk::Call& call);
-  SimNetwork::ExtraDelay packet_delay(int from);
+  SimNetwork::ExtraDelay packet_delay(int from, int to);
   const FaultRule* consume(FaultKind kind, int rank);
   FaultCount& count_of(const FaultRule& rule);
-  void count(const FaultRule& rule) { ++count_of(rule).count; }
+  // The effect lasts until then.
+  void count(const FaultRule& rule, TimePoint until = {}) {
+    ++count_of(rule).count;
+    progress_.disturb(until);
+  }
   RankEnd end_of(int rank) const;
 
   Job job_;
@@ -96,10 +109,12 @@ class SimWorld final : SimFabric::Processes {
   ScheduledFaults faults_;
   SimAttempt attempt_;
   std::vector<ActiveFault> active_faults_;
+  ProgressWatch progress_;
   std::vector<std::unique_ptr<Rank>> ranks_;
   std::vector<Device> devices_;  // by rank
   ProcessStateSwitch states_;
   TokenScheduler scheduler_;
+  SimLinks links_;
   SimNetwork network_;
   SimFabric fabric_;
   uint64_t draws_ = 0;

@@ -184,12 +184,10 @@ std::string Tally::weights_text() const {
 // Why the fault cannot happen on so few ranks, or "".
 std::string Tally::why_impossible(const FaultRule& rule) const {
   if (drawn_) return "";  // some draws have enough
-  using enum FaultKind;
-  const bool needs_several = rule.kind == kDelay || rule.kind == kHang || rule.phase == FaultPhase::kReduce ||
-                             rule.phase == FaultPhase::kVerdict;
-  if (needs_several && options_.ranks == 1) return "cannot happen on one rank";
+  if (rule.needs_several_ranks() && options_.ranks == 1) return "cannot happen on one rank";
   // Overtaking needs two senders and a receiver.
-  if (rule.kind == kReorder && options_.ranks < 3) return "cannot happen on fewer than three ranks";
+  if (rule.kind == FaultKind::kReorder && options_.ranks < 3)
+    return "cannot happen on fewer than three ranks";
   return "";
 }
 

@@ -15,6 +15,9 @@ namespace {
 
 constexpr const char* kRunDir = "/simulated/run";
 constexpr double kLongestTimeoutS = 1e8;
+// Of a standstill beyond twice the longest of the run without faults: until heartbeats show that a rank is
+// gone, and mpirun has ended the other ranks.
+constexpr Nanoseconds kMoreStall = std::chrono::seconds(5);
 
 // "9-003". Three digits sort as text, since at most 100 attempts have faults.
 std::string nonce_of(uint64_t seed, int attempt) {
@@ -118,7 +121,8 @@ Simulation::Simulation(const Setting& recipe, int ranks, FaultPlan plan, SimSeam
 // The longest time between two commits, with the delays of the plan and the time to give up hanging ranks.
 Nanoseconds Simulation::timeout() const {
   double more = 4 * seconds(job_.settings.train.hang_timeout);
-  for (const FaultRule& rule : plan_.rules) more += rule.seconds * static_cast<double>(rule.count);
+  for (const FaultRule& rule : plan_.rules)
+    if (rule.kind != FaultKind::kClockJump) more += rule.seconds * static_cast<double>(rule.count);
   const double limit_s = std::min(seconds(SimWorld::Options().timeout) + more, kLongestTimeoutS);
   return std::chrono::seconds(static_cast<int64_t>(limit_s));
 }
@@ -130,8 +134,10 @@ SimAttempt Simulation::run_attempt(const RunOptions& run_options, int number, Si
   SimWorld::Options options;
   options.attempt = number;
   options.seed = run_options.seed;
-  if (!fault_free_.attempts.empty())
+  if (!fault_free_.attempts.empty()) {
     options.steps = std::max<int64_t>(1, fault_free_.attempts[0].last_step());
+    options.most_stall = 2 * fault_free_.attempts[0].longest_stall + kMoreStall;
+  }
   options.timeout = timeout();
   options.journals = run_options.journals;
   options.on_published = [&](const SimDisk& now) {
@@ -200,6 +206,7 @@ void Simulation::check(const SimRun& run, Findings& findings) const {
   check_memory(run, findings);
   check_nothing_lost(run, findings);
   check_logs(reference, run, findings);
+  check_liveness(run, findings);
 }
 
 SeedResult Simulation::run(uint64_t seed) const {
