@@ -1,6 +1,9 @@
 #include "training/loggers/tensorboard_logger.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
 #include "io/formats/event_file.h"
 #include "io/formats/png.h"
@@ -56,11 +59,15 @@ void TensorboardLogger::skip_repeats(const LogTime& time) {
   if (repeats) file_->skip(records_of_step(disk_, earlier, start_.at.batch));
 }
 
-// TensorBoard reads files in the order of their names.
+// TensorBoard reads files in the order of their names, so a clock that was set back does not count.
 std::string TensorboardLogger::new_path(const std::string& folder) const {
+  const std::vector<std::string> names = disk_.list(folder);
+  long long time_s = clock_.unix_ms() / 1000;
+  for (const std::string& name : names)
+    if (name.starts_with(kFilesBegin))
+      time_s = std::max(time_s, std::atoll(name.c_str() + std::strlen(kFilesBegin)));
   char name[64];
-  std::snprintf(name, sizeof name, "%s%010lld.tutti.%05zu", kFilesBegin,
-                static_cast<long long>(clock_.unix_ms() / 1000), disk_.list(folder).size());
+  std::snprintf(name, sizeof name, "%s%010lld.tutti.%05zu", kFilesBegin, time_s, names.size());
   return folder + "/" + name;
 }
 

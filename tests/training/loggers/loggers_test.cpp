@@ -382,6 +382,21 @@ TEST_F(LoggersTest, EveryAttemptWritesItsOwnEventFile) {
                                                            "events.out.tfevents.1700000000.tutti.00001"));
 }
 
+TEST_F(LoggersTest, EventFilesStayInOrderThoughTheClockIsSetBack) {
+  struct ClockSetBack final : Clock {
+    TimePoint now() const override { return {}; }
+    int64_t unix_ms() const override { return ms; }
+    int64_t ms = 1'700'000'000'500;
+  } clock;
+  for (const int64_t from : {0, 1, 2}) {
+    TensorboardLogger(disk_, clock, {.log_dir = "tb"}).open(start(from));
+    clock.ms -= 3'600'000;
+  }
+  EXPECT_THAT(disk_.list(scratch_.path("tb")), ElementsAre("events.out.tfevents.1700000000.tutti.00000",
+                                                           "events.out.tfevents.1700000000.tutti.00001",
+                                                           "events.out.tfevents.1700000000.tutti.00002"));
+}
+
 TEST_F(LoggersTest, ARunThatWasOverRepeatsNoPoint) {
   const NoTime clock;
   const auto run = [&](int64_t from, int64_t last) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 
@@ -21,8 +22,8 @@ namespace {
 
 constexpr const char* kFolderBegins = "offline-run-";
 constexpr std::size_t kFlushRowsBytes = 1 << 16;
-constexpr int kIdCharacters = 8, kIdBase = 36;  // as of wandb's own ids
-constexpr int64_t kStatsMs = 10'000;            // between figures of the machine
+constexpr int kIdCharacters = 8, kIdBase = 36;                    // as of wandb's own ids
+constexpr Nanoseconds kStatsInterval = std::chrono::seconds(10);  // between figures of the machine
 
 // Figures of SystemMetricsMonitor under W&B's names, and the divisor to W&B's unit.
 struct Figure {
@@ -52,6 +53,13 @@ std::string folder_name(int64_t unix_ms, const std::string& id) {
   char time[32];
   std::strftime(time, sizeof time, "%Y%m%d_%H%M%S-", &parts);
   return kFolderBegins + std::string(time) + id;
+}
+
+// 0 if the name is another.
+int64_t time_of_folder_ms(const std::string& name) {
+  std::tm parts{};
+  const bool is_time = ::strptime(name.c_str() + std::strlen(kFolderBegins), "%Y%m%d_%H%M%S-", &parts);
+  return is_time ? 1000 * static_cast<int64_t>(::timegm(&parts)) : 0;
 }
 
 std::string id_of(const std::string& folder) { return folder.substr(folder.rfind('-') + 1); }
@@ -92,7 +100,7 @@ std::string image_png(const LoggedImages& images, int64_t image) {
 }  // namespace
 
 void WandbLogger::open(const LogStart& start) {
-  opened_ms_ = clock_.unix_ms();
+  opened_ = clock_.now();
   folder_ = logged_path(start, options_.log_dir);
   std::vector<std::string> names = disk_.list(folder_);
   std::erase_if(names, [](const std::string& name) { return !name.starts_with(kFolderBegins); });
@@ -100,14 +108,16 @@ void WandbLogger::open(const LogStart& start) {
     folder_ += "/" + names.back();  // the newest: names begin with the time
     resume_folder(start);
   } else {
-    begin_folder(start);
+    begin_folder(start, names.empty() ? 0 : time_of_folder_ms(names.back()) + 1000);
   }
   write(/*sync=*/true);
 }
 
-void WandbLogger::begin_folder(const LogStart& start) {
-  const std::string id = tracked_id(start, opened_ms_, kIdCharacters, kIdBase);
-  folder_ += "/" + folder_name(opened_ms_, id);
+// A clock that was set back does not make the folder older than the others.
+void WandbLogger::begin_folder(const LogStart& start, int64_t earliest_ms) {
+  const int64_t start_ms = std::max(clock_.unix_ms(), earliest_ms);
+  const std::string id = tracked_id(start, start_ms, kIdCharacters, kIdBase);
+  folder_ += "/" + folder_name(start_ms, id);
   disk_.make_folders(folder_ + "/files");
   file_ = std::make_unique<WandbFile>(disk_, folder_ + "/run-" + id + ".wandb");
   file_->begin({.id = id,
@@ -119,7 +129,7 @@ void WandbLogger::begin_folder(const LogStart& start) {
                 .notes = options_.notes.value_or(""),
                 .host = host_name(),
                 .tags = options_.tags,
-                .start_ms = opened_ms_});
+                .start_ms = start_ms});
 }
 
 // `wandb sync` leaves a run alone that it has sent already, and marks it.
@@ -150,14 +160,14 @@ void WandbLogger::log_metrics(const LoggedMetrics& metrics, const LogTime& time)
 }
 
 void WandbLogger::log_machine(const LoggedMetrics& metrics) {
-  const int64_t now = clock_.unix_ms();
-  if (now - stats_ms_ < kStatsMs) return;
-  stats_ms_ = now;
+  const TimePoint now = clock_.now();
+  if (stats_ && now - *stats_ < kStatsInterval) return;
+  stats_ = now;
   WandbValues values;
   for (const auto& [name, value] : metrics)
     for (const Figure& figure : kFigures)
       if (name == figure.name) values[figure.wandb] = tracked_number(value / figure.divisor);
-  file_->stats(values, now);
+  file_->stats(values, clock_.unix_ms());
 }
 
 void WandbLogger::log_text(const LoggedText& text, const LogTime& time) {
@@ -256,9 +266,7 @@ void WandbLogger::end_row() {
   if (file_->unwritten() >= kFlushRowsBytes) write(/*sync=*/false);
 }
 
-double WandbLogger::runtime_s() const {
-  return earlier_s_ + 1e-3 * static_cast<double>(clock_.unix_ms() - opened_ms_);
-}
+double WandbLogger::runtime_s() const { return earlier_s_ + seconds(clock_.now() - opened_); }
 
 // The values so far of a row that may get more: a resumed run begins with them.
 void WandbLogger::save_row() {

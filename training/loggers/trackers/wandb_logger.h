@@ -38,7 +38,7 @@ class WandbLogger final : public LoggerDestination {
   bool finish(bool late) override;
 
  private:
-  void begin_folder(const LogStart& start);
+  void begin_folder(const LogStart& start, int64_t earliest_ms);
   void resume_folder(const LogStart& start);
   void begin_row(const LogTime& time);
   void end_row();
@@ -61,12 +61,12 @@ class WandbLogger final : public LoggerDestination {
   Warn warn_;
   std::string folder_;  // of the offline run
   std::unique_ptr<WandbFile> file_;
-  int64_t opened_ms_ = 0;
+  TimePoint opened_;
   double earlier_s_ = 0;  // of earlier attempts
   std::optional<int64_t> step_;
   WandbValues row_, summary_;
   std::map<std::string, int32_t> labelled_;  // the last class of masks that has a name
-  int64_t stats_ms_ = 0;                     // time of the last figures of the machine
+  std::optional<TimePoint> stats_;           // of the last figures of the machine
   bool is_flushed_ = false;
   bool is_broken_ = false;  // a write failed and was reported
 };

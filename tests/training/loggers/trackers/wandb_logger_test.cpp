@@ -21,8 +21,9 @@ using testing::Pair;
 class WandbLoggerTest : public testing::Test {
  protected:
   struct FixedClock final : Clock {
-    TimePoint now() const override { return {}; }
+    TimePoint now() const override { return steady; }
     int64_t unix_ms() const override { return ms; }
+    TimePoint steady;
     int64_t ms = 1'700'000'000'000;
   };
 
@@ -118,6 +119,22 @@ TEST_F(WandbLoggerTest, AKilledRunContinuesItsFileWithTheSameRows) {
     EXPECT_EQ(rows(), expected);
   }
   EXPECT_THAT(warnings_, IsEmpty());
+}
+
+TEST_F(WandbLoggerTest, AClockThatIsSetBackChangesStampsAlone) {
+  auto first = logger();
+  first.open(start());
+  steps(first, 1, 1);
+  clock_.ms -= 3'600'000;
+  clock_.steady += std::chrono::seconds(5);
+  steps(first, 2, 2);
+  first.finish(false);
+  const auto written = rows_of_file(path(), 40);
+  EXPECT_EQ(written.back().values.at("_runtime"), "5");
+  const std::string before = folder();
+  auto second = logger();
+  second.open(start());
+  EXPECT_GT(folder(), before) << "a resumed run continues the newest folder";
 }
 
 TEST_F(WandbLoggerTest, AResumedRunIsSentAgain) {
