@@ -34,14 +34,18 @@ void log_last_events(LocalRanks& ranks, TimePoint now) {
 LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions& options) {
   if (options.live) hold_stop_signals();
   if (options.live) MemoryLimits().require_start(1);
-  begin_process(RunSettings::read(recipe));
+  const RunSettings settings = RunSettings::read(recipe);
+  begin_process(settings);
   if (options.live) fetch_start(recipe, options.run_dir, options.resume);
-  Job job = make_job(recipe, {.world = options.ranks,
-                              .run_dir = options.run_dir,
-                              .resume = options.resume,
-                              .fresh_seed = options.fresh_seed,
-                              .nonce = options.live ? fresh_nonce() : "local",
-                              .components = options.components});
+  Job job = make_job(
+      recipe, {.world = options.ranks,
+               .run_dir = options.run_dir,
+               .resume = options.resume,
+               .fresh_seed = options.fresh_seed,
+               .nonce = options.live ? fresh_nonce(options.run_dir.empty() ? "runs/" + settings.run_name
+                                                                           : options.run_dir)
+                                     : "local",
+               .components = options.components});
   if (options.prepare) options.prepare(job);
   LocalRanks ranks(job, scheduling_of(options));
   TokenScheduler& scheduler = ranks.scheduler();

@@ -107,7 +107,7 @@ std::string first_round(const StartRequest& request, Group& group, StartAgreemen
       trouble = error.what();
     }
   return agreement.round_within(waits ? kFetchTimeout : request.timeout(),
-                                {.trouble = trouble, .text = fresh_nonce()})[0];
+                                {.trouble = trouble, .text = fresh_nonce(request.run_dir())})[0];
 }
 
 // Three rounds: rank 0's nonce, facts about per-rank datasets, the data's digest with the resolved recipes.

@@ -31,6 +31,9 @@ struct StartRequest {
   std::string host;  // of this rank
 
   bool good() const { return trouble.empty(); }
+  std::string run_dir() const {
+    return options.run_dir.empty() ? "runs/" + settings.run_name : options.run_dir;
+  }
   Nanoseconds timeout() const { return settings.train.hang_timeout; }  // for other ranks
 };
 

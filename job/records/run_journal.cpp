@@ -2,7 +2,9 @@
 
 #include <ATen/Version.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <random>
 
@@ -37,10 +39,18 @@ RecordedJob head_of(const Job& job, int rank, const std::string& host) {
   return head;
 }
 
+// 0 if the name is no nonce.
+int64_t time_of_nonce_ms(const std::string& name) {
+  std::tm utc{};
+  const char* milliseconds = strptime(name.c_str(), "%Y%m%dT%H%M%S.", &utc);
+  return milliseconds ? 1000 * static_cast<int64_t>(timegm(&utc)) + std::atoi(milliseconds) : 0;
+}
+
 }  // namespace
 
-std::string fresh_nonce() {
-  const int64_t now_ms = SystemClock().unix_ms();
+std::string fresh_nonce(const std::string& run_dir, int64_t now_ms) {
+  for (const std::string& name : PosixDisk().list(journals_folder(run_dir)))
+    now_ms = std::max(now_ms, time_of_nonce_ms(name) + 1);
   const auto now = static_cast<std::time_t>(now_ms / 1000);
   std::tm utc{};
   gmtime_r(&now, &utc);

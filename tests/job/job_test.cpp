@@ -9,6 +9,7 @@
 #include "data/readers/synthetic_dataset.h"
 #include "io/hdf5/hdf5_writer.h"
 #include "job/make_job.h"
+#include "job/records/run_journal.h"
 #include "tests/actors/sleeping_world.h"
 
 namespace tutti {
@@ -48,6 +49,16 @@ class JobTest : public testing::Test {
 
   Scratch folder_;
 };
+
+TEST_F(JobTest, NoncesSortByAttemptThoughTheClockIsSetBack) {
+  const std::string run = folder_.path("run");
+  const std::string first = fresh_nonce(run, 1'700'000'000'999);
+  EXPECT_THAT(first, StartsWith("20231114T221320.999Z-"));
+  EXPECT_THAT(fresh_nonce(run, 1'600'000'000'000), StartsWith("20200913T122640.000Z-")) << "no journal yet";
+  for (const std::string& name : {first, std::string("9-003")}) PosixDisk().make_folders(journal_folder(run, name));
+  EXPECT_THAT(fresh_nonce(run, 1'600'000'000'000), StartsWith("20231114T221321.000Z-"));
+  EXPECT_THAT(fresh_nonce(run, 1'800'000'000'000), StartsWith("20270115T080000.000Z-"));
+}
 
 constexpr const char* kMlp = "kind = 'mlp'\nhidden = [4]";
 constexpr const char* kPoints = "kind = 'synthetic'\nshape = [12]";
