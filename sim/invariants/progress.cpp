@@ -36,7 +36,7 @@ void check_liveness(const SimRun& run, Findings& findings) {
       findings.push_back("in " + attempt.name() + " nothing followed step " + std::to_string(stall.step) +
                          " though all was well from " +
                          std::to_string(seconds(stall.since.time_since_epoch())) + " s on; rank " +
-                         std::to_string(stall.rank) + " was last in " + stall.last.text());
+                         std::to_string(stall.rank) + " stood still the longest, since " + stall.last.text());
   }
 }
 

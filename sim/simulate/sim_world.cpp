@@ -312,7 +312,7 @@ void SimWorld::enter_phase(int rank, FaultPhase phase) {
   check_alive(rank);
 }
 
-// The rank that stands still for the longest time is named: the others went on until they had to wait.
+// Names the rank that stood still for the longest time: other ranks worked until they had to wait.
 void SimWorld::watch_progress(TimePoint now) {
   if (!progress_.stalls(now)) return;
   attempt_.stalls.push_back({.since = progress_.since(), .step = newest_step_});

@@ -55,7 +55,8 @@ TEST_F(JobTest, NoncesSortByAttemptThoughTheClockIsSetBack) {
   const std::string first = fresh_nonce(run, 1'700'000'000'999);
   EXPECT_THAT(first, StartsWith("20231114T221320.999Z-"));
   EXPECT_THAT(fresh_nonce(run, 1'600'000'000'000), StartsWith("20200913T122640.000Z-")) << "no journal yet";
-  for (const std::string& name : {first, std::string("9-003")}) PosixDisk().make_folders(journal_folder(run, name));
+  for (const std::string& name : {first, std::string("9-003")})
+    PosixDisk().make_folders(journal_folder(run, name));
   EXPECT_THAT(fresh_nonce(run, 1'600'000'000'000), StartsWith("20231114T221321.000Z-"));
   EXPECT_THAT(fresh_nonce(run, 1'800'000'000'000), StartsWith("20270115T080000.000Z-"));
 }

@@ -18,6 +18,7 @@ DRAWN = FAULTS / "drawn.toml"
 SHARDED = FAULTS / "sharded.toml"
 MANY = FAULTS / "many_out_of_memory.toml"
 MEMORY = FAULTS / "memory_and_ranks.toml"
+NETWORK = FAULTS / "network.toml"
 IS_NIGHTLY = "TUTTI_NIGHTLY" in os.environ
 
 
@@ -106,7 +107,8 @@ options = [{{ callbacks = [{{ kind = "plugin", name = "canary" }}] }}]
 
     def test_every_plan_is_one(self):
         usual = ["--ranks", 3, "--seeds", seeds(40)]
-        own = {MANY: ["--ranks", 4, "--seeds", seeds(100), *settings(train__grad_accum_grow_interval="2ba")]}
+        own = {MANY: ["--ranks", 4, "--seeds", seeds(100), *settings(train__grad_accum_grow_interval="2ba")],
+               NETWORK: ["--ranks", 4, "--seeds", seeds(400)]}
         elsewhere = [TINY, TEN_ALGORITHMS, SHARDED, DRAWN, FAULTS / "all.toml", MEMORY]  # no plans, and others' plans
         for plan in sorted(FAULTS.glob("*.toml")):
             if plan not in elsewhere:

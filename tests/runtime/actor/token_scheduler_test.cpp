@@ -348,7 +348,7 @@ TEST(TokenSchedulerTest, ASuspendedRankStandsStillUntilItsTimeHasCome) {
          scheduler.suspend(1, resumes);
          context.send(reader, Number{});
          context.sleep(seconds(1));
-         EXPECT_EQ(context.now(), TimePoint(milliseconds(1500))) << "other ranks go on";
+         EXPECT_EQ(context.now(), TimePoint(milliseconds(1500))) << "other ranks continue";
          context.stop();
        }});
   scheduler.run();

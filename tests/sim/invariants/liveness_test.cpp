@@ -13,7 +13,7 @@
 namespace tutti {
 namespace {
 
-using testing::ElementsAre;
+using testing::Each;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
@@ -70,15 +70,16 @@ Findings findings_of(const std::string& fault, const SimSeams& seams) {
   return simulation.run(1).findings;
 }
 
-// A run that goes on after a long time violates no other invariant.
+// The run recovers after a long time, and violates no other invariant.
 TEST(LivenessTest, AWakeUpThatIsLostAfterAHeldLinkIsFound) {
   const std::string cut = "kind = 'cut'\nrank = 1\nto = 2\nseconds = 60\n";
   const SimSeams bug = group_bug<BacksOffWithoutEnd>()();
   EXPECT_THAT(findings_of(cut, {}), IsEmpty());
-  EXPECT_THAT(
-      findings_of(cut, bug),
-      ElementsAre(testing::AllOf(HasSubstr("in attempt 1 nothing followed step 1 though all was well"),
-                                 HasSubstr("rank 2 was last in step 1, "))));
+  const Findings stalls = findings_of(cut, bug);
+  EXPECT_THAT(stalls, Each(HasSubstr("nothing followed step")));
+  ASSERT_FALSE(stalls.empty());
+  EXPECT_THAT(stalls.front(), HasSubstr("in attempt 1 nothing followed step 2 though all was well from 60."));
+  EXPECT_THAT(stalls.front(), HasSubstr("rank 2 stood still the longest, since step 1, backward done, 6"));
   EXPECT_THAT(findings_of("kind = 'cut'\nrank = 1\nto = 2\nseconds = 0.01\n", bug), IsEmpty());
 }
 
