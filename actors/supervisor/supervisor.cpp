@@ -1,5 +1,6 @@
 #include "actors/supervisor/supervisor.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "actors/messages/control_text.h"
@@ -56,13 +57,24 @@ void DurableLogs::sync(Context& context, const std::string& checkpoint) {
         context.now() + (log.late ? std::min(kLateTimeout, log.to.sync_timeout) : log.to.sync_timeout);
   }
   for (DurableLog& log : logs_) {
-    const bool late = !log.syncing.ready_by(log.until);
+    const bool late = !answers_in_time(context, log);
     if (late && !std::exchange(log.late, late))
       log_.warning("checkpoint " + checkpoint + " does not wait for " + log.to.name +
                    ", which is slow to write, nor do later checkpoints until it keeps up; a run that "
                    "resumes from them may miss its records");
     log.late = late;
   }
+}
+
+// A log is not slow because the whole process stood still: after SIGSTOP, for example.
+bool DurableLogs::answers_in_time(Context& context, DurableLog& log) {
+  constexpr Nanoseconds kSlice = std::chrono::milliseconds(100);
+  while (context.now() < log.until) {
+    const TimePoint next = std::min(log.until, context.now() + kSlice);
+    if (log.syncing.ready_by(next)) return true;
+    if (const Nanoseconds stood_still = context.now() - next; stood_still > kSlice) log.until += stood_still;
+  }
+  return log.syncing.ready();
 }
 
 namespace {

@@ -70,6 +70,8 @@ class DurableLogs {
     bool late = false;
   };
 
+  static bool answers_in_time(Context& context, DurableLog& log);
+
   std::vector<DurableLog> logs_;
   Log& log_;
 };

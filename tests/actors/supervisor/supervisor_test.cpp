@@ -219,6 +219,18 @@ TEST_F(DurableLogsTest, ALogThatKeepsUpAgainIsWaitedForAgain) {
   EXPECT_EQ(warnings_.find("does not wait for"), warnings_.rfind("does not wait for"));
 }
 
+TEST_F(DurableLogsTest, ALogOfAProcessThatStoodStillIsNotLate) {
+  log_ = std::make_unique<Warned>(warnings_);
+  add_log([this] {
+    scheduler_.suspend(0, scheduler_.now() + seconds(7));
+    return std::chrono::milliseconds(600);
+  });
+  const auto took = publish(1, seconds(5));
+  ASSERT_EQ(took.size(), 1u);
+  EXPECT_GE(took[0], seconds(7));
+  EXPECT_EQ(warnings_, "");
+}
+
 TEST_F(DurableLogsTest, ASlowLogLeavesAnotherItsTime) {
   log_ = std::make_unique<Warned>(warnings_);
   add_log(seconds(3), kTimeout, "the slow one");
