@@ -57,18 +57,26 @@ void FailureDetector::excuse_own_absence(TimePoint now) {
 
 std::optional<FailureDetector::Failure> FailureDetector::check_collective(TimePoint now) {
   if (rank_ != 0 || static_cast<int>(peers_.size()) < world_) return std::nullopt;
-  std::string all;
+  std::string all, waiting;
+  bool done = false;  // some rank is
   for (const auto& [rank, peer] : peers_) {
     all += (all.empty() ? "rank " : "; rank ") + std::to_string(rank) + ": step " +
            std::to_string(peer.last.step) + ", " + name(peer.last.last);
-    if (!peer.last.waiting) all.clear();
-    if (all.empty()) break;
+    if (peer.last.waiting) waiting += (waiting.empty() ? "rank " : ", rank ") + std::to_string(rank);
+    done = done || !peer.last.waiting;
+    if (peer.last.waiting || peer.last.last == TraceKind::kDone) continue;
+    all.clear();
+    break;
   }
+  if (waiting.empty()) all.clear();
   if (all.empty() || all != all_wait_) all_wait_since_ = now;
   all_wait_ = all;
   if (now - all_wait_since_ <= hang_timeout_) return std::nullopt;
   return Failure{std::nullopt,
-                 {EndKind::kHang, "a collective hangs: every rank waits for it; the last they did: " + all}};
+                 {EndKind::kHang, "a collective hangs: " +
+                                      (done ? waiting + " waits for it, all others are done"
+                                            : std::string("every rank waits for it")) +
+                                      "; the last they did: " + all}};
 }
 
 void FailureDetector::warn_slow(TimePoint now, int rank) {

@@ -28,7 +28,8 @@ class FailureDetector {
   void add(const std::map<int, Heartbeats::Peer>& heartbeats);  // the newest ones, by rank
 
   // Returns a rank that has been silent for hang_timeout, or has recorded no event for that long without
-  // waiting for other ranks; or a collective in which all ranks have waited for that long. Work without a
+  // waiting for other ranks; or a collective in which ranks have waited for that long while all other ranks
+  // wait too or are done. Work without a
   // time limit (Heartbeat::unhurried) only causes a warning.
   std::optional<Failure> check(TimePoint now);
   // Returns a rank that has missed three heartbeats. mpirun sends SIGTERM to the survivors of a lost rank:
@@ -47,7 +48,7 @@ class FailureDetector {
   std::map<int, Heartbeats::Peer> peers_;  // on rank 0 also of rank 0, after its first heartbeat
   std::map<int, TimePoint> next_warning_;
   TimePoint last_check_;
-  std::string all_wait_;  // the last event of every rank, while all ranks wait for each other; else ""
+  std::string all_wait_;  // the last event of every rank, while each waits for others or is done; else ""
   TimePoint all_wait_since_;
 };
 
