@@ -24,7 +24,7 @@ void write_file(const std::string& path, const std::string& text) {
 // Throws UserError for a recipe that is refused, by trying a run.
 void write_drawn(const DrawnRecipe& drawn, const std::string& title, const std::string& path) {
   const Setting recipe = resolve_recipe(drawn.recipe);
-  Simulation(recipe, drawn.ranks, {});
+  simulated_job(recipe, drawn.ranks);
   write_file(path, "# " + title + ", on " + std::to_string(drawn.ranks) +
                        (drawn.ranks == 1 ? " rank\n" : " ranks\n") + write_recipe(recipe));
 }

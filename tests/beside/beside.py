@@ -1,27 +1,38 @@
 """beside.py TUTTI [--seeds 1..500] [--mpirun-every N] [--keep FOLDER]: tutti beside plain PyTorch.
 
 Each seed draws a recipe from space.toml; tutti and the loop of training.py train it from the same weights.
+README.md says what is compared. Exits with 1 if a draw differs.
 """
 import argparse
+import collections
+import itertools
 import json
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import tomllib
 import traceback
 import warnings
 
-import torch
+try:
+    import h5py  # noqa: F401, of training.py
+    import torch
+except ImportError as missing:
+    print(missing)
+    sys.exit(77)
 
 from training import Skip, Training
 
 HERE = pathlib.Path(__file__).parent
-METRICS = {"loss": "loss", "lr": "lr"}
+BOUND = 1e-5      # relative, of float32
+OF_ITS_OWN = 5    # times the loop's own movement, where roundings grow
+FIRST = {"fp32": 1e-6, "amp_bf16": 4 * 2.0**-9, "amp_fp16": 4 * 2.0**-12}  # of the first loss: see README.md
+NUDGES = (1, 2)
+ALL_SKIPPED = 4  # tutti's exit code, with losses in metrics.jsonl
+COMPARED = ("loss", "rate", "evaluation", "accuracy")
 
 
 def read(path):
@@ -31,7 +42,7 @@ def read(path):
 
 def draw(tutti, first, last, folder):
     command = [tutti, "simulate", HERE / "space.toml", "--seeds", f"{first}..{last}", "--write", folder]
-    print(subprocess.run(command, check=True, capture_output=True, text=True).stdout, end="", flush=True)
+    print(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout, end="", flush=True)
 
 
 class Run:
@@ -47,35 +58,63 @@ class Run:
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         env={**os.environ, "OMP_NUM_THREADS": "1"})
 
-    def records(self):
-        self.process.communicate_out, self.errors = self.process.communicate()
-        if self.process.returncode:
+    def results(self):
+        """As Training.results; None if the run is refused, with `errors`."""
+        _, self.errors = self.process.communicate()
+        if self.process.returncode not in (0, ALL_SKIPPED):
             return None
-        return [json.loads(line) for line in (self.folder / "metrics.jsonl").read_text().splitlines()]
+        records = [json.loads(line) for line in (self.folder / "metrics.jsonl").read_text().splitlines()]
+        return {"loss": [one["loss"] for one in records if "loss" in one],
+                "rate": [one["lr"] for one in records if "lr" in one],
+                "evaluation": [one["metrics/eval/loss"] for one in records if "metrics/eval/loss" in one],
+                "accuracy": [one["metrics/eval/MulticlassAccuracy"] for one in records
+                             if "metrics/eval/MulticlassAccuracy" in one]}
 
 
-def difference(mine, theirs):
-    return abs(mine - theirs) / max(abs(mine), 1e-6)
+def results(training):
+    out, has_classes = training.out, training.recipe["data"]["train"]["kind"] == "hdf5"
+    return {"loss": out["loss"], "rate": out["lr"],
+            "evaluation": [one["loss"] for one in out["evaluations"]],
+            "accuracy": [one["accuracy"] for one in out["evaluations"]] if has_classes else []}
 
 
-def differences(training, records):
-    """By what is compared: the largest one, relative to the loop's value."""
-    steps = [one for one in records if "loss" in one and "step" in one]
-    evaluations = [one for one in records if "metrics/eval/loss" in one]
-    found = {}
-    pairs = [("loss", training.out["loss"], [one["loss"] for one in steps]),
-             ("lr", training.out["lr"], [one["lr"] for one in steps]),
-             ("eval", [one["loss"] for one in training.out["evaluations"]],
-              [one["metrics/eval/loss"] for one in evaluations])]
-    for name, mine, theirs in pairs:
-        if len(mine) != len(theirs):
-            found[name] = f"{len(theirs)} values, not {len(mine)}"
-        else:
-            found[name] = max(map(difference, mine, theirs), default=0.0)
-    return found
+def train(recipe, ranks, nudge=None):
+    training = Training(recipe, ranks, nudge)
+    training.train()
+    return results(training)
+
+
+def differences(mine, theirs):
+    """Relative to `mine`, one for each number."""
+    return [abs(one - other) / max(abs(one), 1e-6) for one, other in zip(mine, theirs)]
+
+
+def bounds(mine, moved):
+    """A bound for each number: of float32, or of the loop's own movement until then."""
+    own = [max(parts) for parts in zip(*(differences(mine, other) for other in moved))]
+    return [max(BOUND, OF_ITS_OWN * most) for most in itertools.accumulate(own, max)]
+
+
+class Finding(Exception):
+    """How a draw differs."""
+
+
+def summary(recipe, ranks):
+    train, data, model = recipe["train"], recipe["data"]["train"], recipe["model"]
+    layers = "-".join(layer.split("(")[0] for layer in model.get("layers", []))
+    words = [model.get("model_type", model["kind"]), layers, recipe["optimizer"]["kind"],
+             recipe["scheduler"]["kind"], f"{ranks} ranks", recipe["sharding"]["strategy"],
+             train["precision"], train["max_duration"], *(one["kind"] for one in recipe["algorithms"])]
+    return " ".join(filter(None, words))
+
+
+def kind_of(recipe):
+    is_muon = recipe["optimizer"]["kind"] == "muon"
+    return recipe["train"]["precision"] + (" with muon" if is_muon else "")
 
 
 def compare(tutti, path, by_mpirun):
+    """The largest difference of the losses and evaluations, and if roundings grow in the loop itself."""
     recipe, ranks = read(path)
     training = Training(recipe, ranks)
     torch.save(training.model.state_dict(), path.with_suffix(".pt"))
@@ -83,36 +122,77 @@ def compare(tutti, path, by_mpirun):
     try:
         training.train()
     finally:
-        records = run.records()
-    if records is None:
-        return {"refused": run.errors.strip()}
-    return differences(training, records)
+        theirs = run.results()
+    if theirs is None:
+        raise Finding(run.errors.strip())
+    mine = results(training)
+    for name in COMPARED:
+        if len(mine[name]) != len(theirs[name]):
+            raise Finding(f"{name}: {len(theirs[name])} numbers, not {len(mine[name])}")
+    if not max(differences(mine["rate"], theirs["rate"]), default=0.0) < 1e-9:
+        raise Finding(f"rate: {theirs['rate']}, not {mine['rate']}")
+    of = {name: differences(mine[name], theirs[name]) for name in COMPARED}
+    worst = max(of["loss"] + of["evaluation"])
+    if not of["loss"][0] < FIRST[recipe["train"]["precision"]]:
+        raise Finding(f"first loss: {theirs['loss'][0]}, not {mine['loss'][0]}")
+    if worst < BOUND and not any(of["accuracy"]):
+        return worst, False
+    moved = [train(recipe, ranks, nudge) for nudge in NUDGES]
+    for name in ("loss", "evaluation"):
+        allowed = bounds(mine[name], [one[name] for one in moved])
+        if os.environ.get("DBG"): print(kind_of(recipe), name, max(f/(b/OF_ITS_OWN) for f,b in zip(of[name],allowed)), "worst", max(of[name]))
+        for place, (found, bound) in enumerate(zip(of[name], allowed)):
+            if not found < bound:
+                raise Finding(f"{name} {place}: {theirs[name][place]}, not {mine[name][place]}: "
+                              f"{found:.1e}, bound {bound:.1e}")
+    return worst, worst >= BOUND
+
+
+def show(name, found):
+    ordered = sorted(found)
+    at = [ordered[min(len(ordered) - 1, int(part * len(ordered)))] for part in (0.5, 0.9, 0.99)]
+    print(f"  {name:24} {len(ordered):4} draws: median {at[0]:.1e}, 90 % {at[1]:.1e}, 99 % {at[2]:.1e}, "
+          f"worst {ordered[-1]:.1e}")
+
+
+def compare_all(tutti, seeds, folder, mpirun_every):
+    found, skipped, failed = collections.defaultdict(list), collections.Counter(), 0
+    for seed in seeds:
+        path = folder / f"{seed}.toml"
+        recipe, ranks = read(path)
+        try:
+            worst, grows = compare(tutti, path, mpirun_every and seed % mpirun_every == 0)
+        except Skip as skip:
+            skipped[str(skip)] += 1
+        except Exception as error:
+            failed += 1
+            why = error if isinstance(error, Finding) else traceback.format_exc()
+            print(f"seed {seed} ({summary(recipe, ranks)}): {why}", flush=True)
+        else:
+            found[kind_of(recipe) + (", roundings grow" if grows else "")].append(worst)
+    for name in sorted(found):
+        show(name, found[name])
+    for why, count in skipped.items():
+        print(f"  skipped {count}: {why}")
+    print(f"  failed {failed}")
+    return 1 if failed else 0
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("tutti")
     parser.add_argument("--seeds", default="1..500")
-    parser.add_argument("--mpirun-every", type=int, default=0)
-    parser.add_argument("--keep")
+    parser.add_argument("--mpirun-every", type=int, default=0, help="N: every N-th draw by mpirun")
+    parser.add_argument("--keep", help="the folder of the recipes and runs")
     given = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     first, last = map(int, given.seeds.split(".."))
-    folder = pathlib.Path(given.keep or tempfile.mkdtemp())
-    draw(given.tutti, first, last, folder)
-    for seed in range(first, last + 1):
-        by_mpirun = given.mpirun_every and seed % given.mpirun_every == 0
-        try:
-            found = compare(given.tutti, folder / f"{seed}.toml", by_mpirun)
-        except Skip as skip:
-            found = {"skipped": str(skip)}
-        except Exception:
-            found = {"failed": traceback.format_exc()}
-        print(seed, found, flush=True)
-    if not given.keep:
-        shutil.rmtree(folder)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = pathlib.Path(given.keep or scratch).resolve()
+        draw(given.tutti, first, last, folder)
+        return compare_all(given.tutti, range(first, last + 1), folder, given.mpirun_every)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -21,7 +21,9 @@ class Select(nn.Module):
 
 class LSTM(nn.LSTM):
     def forward(self, x):
-        return super().forward(x)[0]
+        in_16_bits = torch.is_autocast_enabled("cpu")  # oneDNN has no such LSTM on some processors
+        with torch.backends.mkldnn.flags(enabled=not in_16_bits):
+            return super().forward(x)[0]
 
 
 class GRU(nn.GRU):
@@ -142,8 +144,8 @@ class Conv1D(nn.Module):
 
     def __init__(self, before, after):
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(before, after))
-        self.bias = nn.Parameter(torch.empty(after))
+        self.weight = nn.Parameter(torch.zeros(before, after))
+        self.bias = nn.Parameter(torch.zeros(after))
 
     def forward(self, x):
         return F.linear(x, self.weight.t(), self.bias)

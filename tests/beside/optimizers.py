@@ -30,7 +30,12 @@ class Lion(torch.optim.Optimizer):
 
 
 class Muon(torch.optim.Muon):
-    """Kernels of convolutions are matrices [filters, all else], as in Jordan's code."""
+    """Kernels of convolutions are matrices [filters, all else], as in Jordan's code.
+
+    `rounding`: gradients change by so much, relative to them, before they are rounded to bfloat16.
+    """
+
+    rounding = 0.0
 
     def __init__(self, groups, **keys):
         self.whole = [group["params"][0] for group in groups]
@@ -39,7 +44,9 @@ class Muon(torch.optim.Muon):
 
     def step(self):
         for flat, whole in zip(self.flat, self.whole):
-            flat.grad = None if whole.grad is None else whole.grad.view(len(whole), -1)
+            if whole.grad is not None:
+                flat.grad = whole.grad.view(len(whole), -1)
+                flat.grad = flat.grad * (1.0 + self.rounding * torch.randn(flat.shape).sign())
         super().step()
 
 

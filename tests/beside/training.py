@@ -57,9 +57,10 @@ class Samples:
 
 
 class Training(plain_loop.Run):
-    """`recipe`: resolved, as Python reads it."""
+    """`recipe`: resolved, as Python reads it. `nudge`: a seed of changes of the first weights, each by a
+    rounding of the precision that products are computed in."""
 
-    def __init__(self, recipe, ranks):
+    def __init__(self, recipe, ranks, nudge=None):
         self.recipe, self.ranks, self.seed = recipe, ranks, recipe["seed"]
         self.data = {which: Samples(section) for which, section in recipe["data"].items()}
         self.batch_size = self.global_batch("train")
@@ -75,6 +76,8 @@ class Training(plain_loop.Run):
         self.since_overflow = 0
         self.make_parts()
         self.make_rates(ratio)
+        if nudge is not None:
+            self.nudge(nudge)
         self.next_lr, self.out = None, {name: [] for name in ("loss", "lr", "train_accuracy", "evaluations",
                                                              "eval_batch")}
 
@@ -104,6 +107,15 @@ class Training(plain_loop.Run):
         named = [(name, one) for name, one in self.model.named_parameters() if one.requires_grad]
         self.optimizers = Optimizers(self.recipe["optimizer"], named)
         self.base_lr = self.recipe["optimizer"]["lr"]
+
+    @torch.no_grad()
+    def nudge(self, seed):
+        torch.manual_seed(seed)
+        rounding = torch.finfo(self.precision or torch.float32).eps / 2
+        if self.recipe["optimizer"]["kind"] == "muon":
+            self.optimizers.all[0].rounding = torch.finfo(torch.bfloat16).eps / 2
+        for parameter in self.model.parameters():
+            parameter.mul_(1.0 + rounding * torch.randn(parameter.shape).sign())
 
     def make_rates(self, ratio):
         section = self.recipe.get("scheduler", {"kind": "constant", "step": "batch"})
@@ -137,7 +149,7 @@ class Training(plain_loop.Run):
             for algorithm in plain_algorithms.after_dataloader(self.algorithms):
                 inputs, targets = algorithm.change_batch(inputs, targets)
             size = train.get("device_train_microbatch_size") or \
-                max(1, math.ceil(len(inputs) / self.microbatches(train["grad_accum"])))
+                max(1, math.ceil(len(inputs) / self.microbatches(train.get("grad_accum", 1))))
             yield from ((one, other) for one, other in zip(inputs.split(size), targets.split(size))
                         if len(one))
 
@@ -174,7 +186,7 @@ class Training(plain_loop.Run):
         loss, hits = 0.0, 0
         for inputs, targets in parts:
             with self.autocast():
-                outputs = self.model(inputs)
+                outputs = self.outputs(inputs)
                 part = self.loss(outputs, targets, []) * (targets.numel() / weight)
             hits += (outputs.argmax(-1) == targets).sum().item()
             (part * (self.scale or 1.0)).backward()
@@ -183,9 +195,17 @@ class Training(plain_loop.Run):
             if parameter.grad is not None and self.scale:
                 parameter.grad.div_(self.scale)
         if not self.scale or self.all_finite():
-            for algorithm in self.algorithms:
+            for algorithm in reversed(self.algorithms):
                 algorithm.change_gradients()
         return loss, hits / weight
+
+    def outputs(self, inputs):
+        try:
+            return self.model(inputs)
+        except ValueError as error:
+            if "more than 1 value per channel" in str(error):
+                raise Skip("PyTorch normalises no single value") from error
+            raise
 
     def all_finite(self):
         return all(one.grad.isfinite().all() for one in self.model.parameters() if one.grad is not None)
