@@ -21,21 +21,18 @@ void write_file(const std::string& path, const std::string& text) {
   if (!file.flush()) throw UserError("--write: cannot write " + path);
 }
 
-// Throws UserError for a recipe that is refused, by trying a run.
-void write_drawn(const DrawnRecipe& drawn, const std::string& title, const std::string& path) {
+// The file of a drawn recipe. Throws UserError for a recipe of which no job can be made.
+std::string text_of(const DrawnRecipe& drawn, const std::string& title) {
   const Setting recipe = resolve_recipe(drawn.recipe);
   simulated_job(recipe, drawn.ranks);
-  write_file(path, "# " + title + ", on " + std::to_string(drawn.ranks) +
-                       (drawn.ranks == 1 ? " rank\n" : " ranks\n") + write_recipe(recipe));
+  return "# " + title + ", on " + std::to_string(drawn.ranks) + (drawn.ranks == 1 ? " rank\n" : " ranks\n") +
+         write_recipe(recipe);
 }
 
-// Returns the number of refused draws.
-int write_seed(const RecipeSpace& space, const std::string& title, uint64_t seed,
-               const DrawnFilesOptions& options) {
-  const std::string path = options.folder + "/" + std::to_string(seed) + ".toml";
-  for (int number = 0;; ++number) try {
-      write_drawn(space.draw(seed, number, options.ranks), title, path);
-      return number;
+std::string accepted_text(const RecipeSpace& space, const std::string& title, uint64_t seed, int ranks,
+                          int64_t& refused) {
+  for (int number = 0;; ++number, ++refused) try {
+      return text_of(space.draw(seed, number, ranks), title);
     } catch (const UserError&) {
       if (number + 1 == kMostRefusals) throw;
     }
@@ -48,9 +45,12 @@ void write_drawn_recipes(const Setting& written, const DrawnFilesOptions& option
   std::error_code failed;
   std::filesystem::create_directories(options.folder, failed);
   int64_t refused = 0;
-  for (uint64_t seed = options.first; seed <= options.last; ++seed)
-    refused +=
-        write_seed(space, "seed " + std::to_string(seed) + " of " + written.position.file, seed, options);
+  for (uint64_t seed = options.first; seed <= options.last; ++seed) {
+    const std::string number = std::to_string(seed),
+                      title = "seed " + number + " of " + written.position.file;
+    write_file(options.folder + "/" + number + ".toml",
+               accepted_text(space, title, seed, options.ranks, refused));
+  }
   print_text("  " + std::to_string(options.last - options.first + 1) + " drawn recipes in " +
              terminal_text(options.folder) + "; " + std::to_string(refused) + " draws were refused\n");
 }

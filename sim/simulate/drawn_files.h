@@ -13,9 +13,9 @@ struct DrawnFilesOptions {
   std::string folder;              // made if absent
 };
 
-// Writes the recipe that each seed draws from `space` (recipe/recipe_space.h) as FOLDER/SEED.toml, resolved,
-// with a first line that names the number of ranks; prints a summary. As in a simulation, draws that `tutti
-// check` or the start of a run refuses are drawn again. Throws UserError.
+// Writes the recipe that each seed draws from `space` (recipe/recipe_space.h) as FOLDER/SEED.toml, resolved;
+// its first line says on how many ranks. Prints a summary. Draws of which no job can be made are drawn again;
+// the start of a run may still refuse a written recipe. Throws UserError.
 void write_drawn_recipes(const Setting& space, const DrawnFilesOptions& options);
 
 }  // namespace tutti

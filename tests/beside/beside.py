@@ -1,4 +1,4 @@
-"""beside.py TUTTI [--seeds 1..500] [--mpirun-every N] [--keep FOLDER]: tutti beside plain PyTorch.
+"""beside.py TUTTI [--seeds 1..6] [--mpirun-every N] [--keep FOLDER]: tutti beside plain PyTorch.
 
 Each seed draws a recipe from space.toml; tutti and the loop of training.py train it from the same weights.
 README.md says what is compared. Exits with 1 if a draw differs.
@@ -27,12 +27,14 @@ except ImportError as missing:
 from training import Skip, Training
 
 HERE = pathlib.Path(__file__).parent
-BOUND = 1e-5      # relative, of float32
-OF_ITS_OWN = 5    # times the loop's own movement, where roundings grow
+BOUND = 1e-5    # relative, of float32
+OF_ITS_OWN = 5  # times the loop's own movement, where roundings grow
 FIRST = {"fp32": 1e-6, "amp_bf16": 4 * 2.0**-9, "amp_fp16": 4 * 2.0**-12}  # of the first loss: see README.md
 NUDGES = (1, 2)
+IS_NIGHTLY = "TUTTI_NIGHTLY" in os.environ
 ALL_SKIPPED = 4  # tutti's exit code, with losses in metrics.jsonl
-COMPARED = ("loss", "rate", "evaluation", "accuracy")
+KEYS = {"loss": "loss", "rate": "lr", "evaluation": "metrics/eval/loss",
+        "accuracy": "metrics/eval/MulticlassAccuracy"}  # of metrics.jsonl
 
 
 def read(path):
@@ -54,7 +56,7 @@ class Run:
         command = [tutti, *arguments, "--local-ranks", str(ranks)]
         if by_mpirun:
             mpirun = HERE.parent.parent / "tools" / "mpirun.sh"
-            command = [mpirun, "--oversubscribe", "-np", str(ranks), tutti, *arguments]
+            command = [mpirun, "-np", str(ranks), tutti, *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         env={**os.environ, "OMP_NUM_THREADS": "1"})
 
@@ -64,18 +66,18 @@ class Run:
         if self.process.returncode not in (0, ALL_SKIPPED):
             return None
         records = [json.loads(line) for line in (self.folder / "metrics.jsonl").read_text().splitlines()]
-        return {"loss": [one["loss"] for one in records if "loss" in one],
-                "rate": [one["lr"] for one in records if "lr" in one],
-                "evaluation": [one["metrics/eval/loss"] for one in records if "metrics/eval/loss" in one],
-                "accuracy": [one["metrics/eval/MulticlassAccuracy"] for one in records
-                             if "metrics/eval/MulticlassAccuracy" in one]}
+        found = {name: [one[key] for one in records if key in one] for name, key in KEYS.items()}
+        with h5py.File(self.folder / "checkpoints/latest/checkpoint.h5") as file:
+            found["weights"] = {name: torch.as_tensor(one[()]) for name, one in file["model"].items()}
+        return found
 
 
 def results(training):
     out, has_classes = training.out, training.recipe["data"]["train"]["kind"] == "hdf5"
     return {"loss": out["loss"], "rate": out["lr"],
             "evaluation": [one["loss"] for one in out["evaluations"]],
-            "accuracy": [one["accuracy"] for one in out["evaluations"]] if has_classes else []}
+            "accuracy": [one["accuracy"] for one in out["evaluations"]] if has_classes else [],
+            "weights": training.weights(training.model)}
 
 
 def train(recipe, ranks, nudge=None):
@@ -85,14 +87,18 @@ def train(recipe, ranks, nudge=None):
 
 
 def differences(mine, theirs):
-    """Relative to `mine`, one for each number."""
+    """Relative to `mine`: one for each number, or for the norm of each tensor."""
+    if isinstance(mine, dict):
+        return [((one - theirs[name].view(one.shape)).float().norm() / (one.float().norm() + 1e-6)).item()
+                for name, one in mine.items()]
     return [abs(one - other) / max(abs(one), 1e-6) for one, other in zip(mine, theirs)]
 
 
 def bounds(mine, moved):
-    """A bound for each number: of float32, or of the loop's own movement until then."""
+    """A bound for each number: of float32, or by the loop's own movement, in a series until then."""
     own = [max(parts) for parts in zip(*(differences(mine, other) for other in moved))]
-    return [max(BOUND, OF_ITS_OWN * most) for most in itertools.accumulate(own, max)]
+    own = own if isinstance(mine, dict) else itertools.accumulate(own, max)
+    return [max(BOUND, OF_ITS_OWN * most) for most in own]
 
 
 class Finding(Exception):
@@ -125,26 +131,30 @@ def compare(tutti, path, by_mpirun):
         theirs = run.results()
     if theirs is None:
         raise Finding(run.errors.strip())
-    mine = results(training)
-    for name in COMPARED:
+    return judge(recipe, ranks, results(training), theirs)
+
+
+def judge(recipe, ranks, mine, theirs):
+    for name in (*KEYS, "weights"):
         if len(mine[name]) != len(theirs[name]):
-            raise Finding(f"{name}: {len(theirs[name])} numbers, not {len(mine[name])}")
-    if not max(differences(mine["rate"], theirs["rate"]), default=0.0) < 1e-9:
-        raise Finding(f"rate: {theirs['rate']}, not {mine['rate']}")
-    of = {name: differences(mine[name], theirs[name]) for name in COMPARED}
-    worst = max(of["loss"] + of["evaluation"])
+            raise Finding(f"{name}: {len(theirs[name])} of them, not {len(mine[name])}")
+    of = {name: differences(mine[name], theirs[name]) for name in mine}
+    if not max(of["rate"], default=0.0) < 1e-9:
+        raise Finding(f"rates: {theirs['rate']}, not {mine['rate']}")
     if not of["loss"][0] < FIRST[recipe["train"]["precision"]]:
         raise Finding(f"first loss: {theirs['loss'][0]}, not {mine['loss'][0]}")
-    if worst < BOUND and not any(of["accuracy"]):
+    worst = max(of["loss"] + of["evaluation"])
+    if worst < BOUND and max(of["accuracy"], default=0.0) > 1e-9:
+        raise Finding(f"accuracies: {theirs['accuracy']}, not {mine['accuracy']}")
+    if max(worst, *of["weights"]) < BOUND:
         return worst, False
     moved = [train(recipe, ranks, nudge) for nudge in NUDGES]
-    for name in ("loss", "evaluation"):
+    for name in ("loss", "evaluation", "weights"):
         allowed = bounds(mine[name], [one[name] for one in moved])
-        if os.environ.get("DBG"): print(kind_of(recipe), name, max(f/(b/OF_ITS_OWN) for f,b in zip(of[name],allowed)), "worst", max(of[name]))
         for place, (found, bound) in enumerate(zip(of[name], allowed)):
             if not found < bound:
-                raise Finding(f"{name} {place}: {theirs[name][place]}, not {mine[name][place]}: "
-                              f"{found:.1e}, bound {bound:.1e}")
+                at = list(mine[name])[place] if name == "weights" else place
+                raise Finding(f"{name} {at}: differ by {found:.1e}, bound {bound:.1e}")
     return worst, worst >= BOUND
 
 
@@ -181,8 +191,9 @@ def compare_all(tutti, seeds, folder, mpirun_every):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("tutti")
-    parser.add_argument("--seeds", default="1..500")
-    parser.add_argument("--mpirun-every", type=int, default=0, help="N: every N-th draw by mpirun")
+    parser.add_argument("--seeds", default="1..510" if IS_NIGHTLY else "1..6")
+    parser.add_argument("--mpirun-every", type=int, default=40 if IS_NIGHTLY else 0,
+                        help="N: every N-th draw by mpirun, others as ranks of a process")
     parser.add_argument("--keep", help="the folder of the recipes and runs")
     given = parser.parse_args()
     torch.set_num_threads(1)

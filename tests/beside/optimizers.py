@@ -120,7 +120,8 @@ class Optimizers:
 
     @staticmethod
     def muons(section, rest, named):
-        others = {name.removeprefix("adamw_"): rest.pop(name) for name in [*rest] if name.startswith("adamw_")}
+        own = [name for name in rest if name.startswith("adamw_")]
+        others = {name.removeprefix("adamw_"): rest.pop(name) for name in own}
         heads = others.pop("match", HEADS)
         is_matrix = {name: one.dim() >= 2 and not matches(heads, name) for name, one in named}
         matrices = [(name, one) for name, one in named if is_matrix[name]]

@@ -1,16 +1,18 @@
-"""Algorithms of recipes: those of plain_algorithms.py by tutti's names, and those of models of this folder."""
+"""Algorithms by their sections: those of plain_algorithms.py, and further ones."""
 import dataclasses
 import math
 
 import torch
+from torch import nn
 
 import plain_algorithms
 from models import CausalAttention
-from plain_algorithms import Algorithm
+from plain_algorithms import Algorithm, replace
 
-NAMES = {"ema": "EMA", "gradient_clipping": "GradientClipping", "label_smoothing": "LabelSmoothing",
+NAMES = {"blurpool": "BlurPool", "ema": "EMA", "ghost_batchnorm": "GhostBatchNorm",
+         "gradient_clipping": "GradientClipping", "label_smoothing": "LabelSmoothing",
          "layer_freezing": "LayerFreezing", "progressive_resizing": "ProgressiveResizing", "sam": "SAM",
-         "swa": "SWA"}
+         "squeeze_excite": "SqueezeExcite", "swa": "SWA", "weight_standardization": "WeightStandardization"}
 
 
 @dataclasses.dataclass
@@ -56,7 +58,7 @@ class Alibi(Algorithm):
                     module.q_proj.out_features // module.features
                 module.slopes = torch.tensor(slopes(heads))
             if hasattr(module, "wpe"):
-                module.wpe = torch.nn.Embedding(self.max_sequence_length, module.wpe.embedding_dim)
+                module.wpe = nn.Embedding(self.max_sequence_length, module.wpe.embedding_dim)
                 module.wpe.weight.requires_grad_(False).zero_()
 
     def change_batch(self, x, y):
@@ -64,7 +66,77 @@ class Alibi(Algorithm):
         return x.reshape(-1, length), y.reshape(-1, length)
 
 
-HERE = {"alibi": Alibi, "seq_length_warmup": SeqLengthWarmup}
+@dataclasses.dataclass
+class ChannelsLast(Algorithm):
+    def replace_layers(self, model):
+        model.to(memory_format=torch.channels_last)
+
+
+class Factorized(nn.Module):
+    def __init__(self, linear, latent):
+        super().__init__()
+        self.module0 = nn.Linear(linear.in_features, latent, bias=False)
+        self.module1 = nn.Linear(latent, linear.out_features, bias=linear.bias is not None)
+
+    def forward(self, x):
+        return self.module1(self.module0(x))
+
+
+@dataclasses.dataclass
+class Factorize(Algorithm):
+    """Of linear layers."""
+
+    min_features: int
+    latent_features: float
+    factorize_convs: bool = True
+    factorize_linears: bool = True
+    min_channels: int = 256
+    latent_channels: float = 0.25
+
+    def replace_layers(self, model):
+        def latent(linear):
+            return int(self.latent_features * min(linear.in_features, linear.out_features))
+
+        def suits(linear):
+            sizes = linear.in_features, linear.out_features
+            return min(sizes) >= self.min_features and latent(linear) * sum(sizes) < math.prod(sizes)
+
+        replace(model, nn.Linear, lambda linear: Factorized(linear, latent(linear)), suits)
+
+
+class LoraLinear(nn.Linear):
+    def __init__(self, linear, rank, scaling):
+        super().__init__(linear.in_features, linear.out_features, bias=linear.bias is not None)
+        self.scaling = scaling
+        self.load_state_dict(linear.state_dict())
+        self.lora_A = nn.Linear(linear.in_features, rank, bias=False)
+        self.lora_B = nn.Linear(rank, linear.out_features, bias=False)
+        nn.init.zeros_(self.lora_B.weight)
+
+    def forward(self, x):
+        return super().forward(x) + self.scaling * self.lora_B(self.lora_A(x))
+
+
+@dataclasses.dataclass
+class Lora(Algorithm):
+    """Of all linear layers."""
+
+    r: int
+    targets: list
+    alpha: float = 8.0
+    dropout: float = 0.0
+    use_rslora: bool = False
+    modules_to_save: tuple = ()
+
+    def replace_layers(self, model):
+        scaling = self.alpha / (math.sqrt(self.r) if self.use_rslora else self.r)
+        replace(model, nn.Linear, lambda linear: LoraLinear(linear, self.r, scaling))
+        for name, parameter in model.named_parameters():
+            parameter.requires_grad_("lora_" in name)
+
+
+HERE = {"alibi": Alibi, "channels_last": ChannelsLast, "factorize": Factorize, "lora": Lora,
+        "seq_length_warmup": SeqLengthWarmup}
 
 
 def make(run, kind, keys):
@@ -72,3 +144,8 @@ def make(run, kind, keys):
     if kind in HERE:
         return HERE[kind](run, **keys)
     return plain_algorithms.make(run, NAMES[kind], keys)
+
+
+def in_order(algorithms):
+    """As they change a batch: the last of the recipe first, but SeqLengthWarmup behind Alibi."""
+    return sorted(reversed(algorithms), key=lambda one: isinstance(one, SeqLengthWarmup))

@@ -10,7 +10,6 @@ from torch import nn
 from torch.nn import functional as F
 
 sys.path.append(str(pathlib.Path(__file__).parent.parent / "golden"))
-import plain_algorithms
 import plain_loop
 from plain_schedules import Schedules, Skip, Time, time
 
@@ -95,15 +94,14 @@ class Training(plain_loop.Run):
     def make_parts(self):
         images = self.data["train"].inputs.shape[1:]
         self.model = models.make(self.recipe["model"], images, self.seed)
+        for name, parameter in self.model.named_parameters():  # what surgery adds is trained
+            parameter.requires_grad_(not matches(self.recipe["model"].get("freeze", []), name))
         self.algorithms = []
         for section in self.recipe["algorithms"]:
             keys = {name: value for name, value in section.items() if name != "kind"}
             self.algorithms.append(surgery.make(self, section["kind"], keys))
         for algorithm in self.algorithms:
             algorithm.replace_layers(self.model)
-        for name, parameter in self.model.named_parameters():
-            parameter.requires_grad_(parameter.requires_grad and
-                                     not matches(self.recipe["model"].get("freeze", []), name))
         named = [(name, one) for name, one in self.model.named_parameters() if one.requires_grad]
         self.optimizers = Optimizers(self.recipe["optimizer"], named)
         self.base_lr = self.recipe["optimizer"]["lr"]
@@ -146,7 +144,7 @@ class Training(plain_loop.Run):
         train, shares = self.recipe["train"], [len(x) // self.ranks + (rank < len(x) % self.ranks)
                                                for rank in range(self.ranks)]
         for inputs, targets in zip(x.split(shares), y.split(shares)):
-            for algorithm in plain_algorithms.after_dataloader(self.algorithms):
+            for algorithm in surgery.in_order(self.algorithms):
                 inputs, targets = algorithm.change_batch(inputs, targets)
             size = train.get("device_train_microbatch_size") or \
                 max(1, math.ceil(len(inputs) / self.microbatches(train.get("grad_accum", 1))))
