@@ -39,15 +39,19 @@ class Muon(torch.optim.Muon):
 
     def __init__(self, groups, **keys):
         self.whole = [group["params"][0] for group in groups]
-        self.flat = [torch.nn.Parameter(one.detach().view(len(one), -1)) for one in self.whole]
+        self.flat = [torch.nn.Parameter(one.detach().reshape(len(one), -1)) for one in self.whole]
         super().__init__([{**group, "params": [one]} for group, one in zip(groups, self.flat)], **keys)
 
+    @torch.no_grad()
     def step(self):
         for flat, whole in zip(self.flat, self.whole):
+            flat.copy_(whole.reshape(flat.shape))
             if whole.grad is not None:
-                flat.grad = whole.grad.view(len(whole), -1)
-                flat.grad = flat.grad * (1.0 + self.rounding * torch.randn(flat.shape).sign())
+                nudges = 1.0 + self.rounding * torch.randn(flat.shape).sign()
+                flat.grad = whole.grad.reshape(flat.shape) * nudges
         super().step()
+        for flat, whole in zip(self.flat, self.whole):
+            whole.copy_(flat.view(whole.shape))
 
 
 class Lamb(torch.optim.Optimizer):
