@@ -39,7 +39,7 @@ class Muon(torch.optim.Muon):
 
     def __init__(self, groups, **keys):
         self.whole = [group["params"][0] for group in groups]
-        self.flat = [torch.nn.Parameter(one.detach().reshape(len(one), -1)) for one in self.whole]
+        self.flat = [torch.nn.Parameter(one.detach().reshape(len(one), -1).clone()) for one in self.whole]
         super().__init__([{**group, "params": [one]} for group, one in zip(groups, self.flat)], **keys)
 
     @torch.no_grad()
