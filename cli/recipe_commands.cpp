@@ -280,6 +280,8 @@ void add_simulate(CLI::App& app, Action& action) {
       ->add_option("--shrink", options->shrink,
                    "make the first failed seed's recipe and fault plan smaller, in this new folder")
       ->type_name("D");
+  command->add_option("--write", options->write, "write the recipes that seeds draw here, and simulate none")
+      ->type_name("D");
   command
       ->add_option("--share-of", options->share_of, "simulate only every N-th seed; used by parent processes")
       ->group("");

@@ -28,7 +28,9 @@ at::Tensor one_hot_of(const at::Tensor& indices, int64_t classes) {
 
 at::Tensor dense_cross_entropy(const at::Tensor& scores, const at::Tensor& target,
                                const SoftCrossEntropyOptions& options) {
-  at::Tensor parts = -(target * at::log_softmax(scores, 1));
+  // In 32 bits at least, as index_cross_entropy: autocast leaves log_softmax in 16 bits on CPUs.
+  const at::ScalarType dtype = at::toOpMathType(scores.scalar_type());
+  at::Tensor parts = -(target * at::log_softmax(scores, 1, dtype));
   if (options.weight.defined()) parts = (parts.movedim(1, -1) * options.weight).movedim(-1, 1);
   const at::Tensor losses = parts.sum(1);
   const at::Tensor loss = reduced(losses, options.reduction);

@@ -24,6 +24,7 @@
 #include "runtime/process/shell.h"
 #include "runtime/process/this_process.h"
 #include "runtime/text.h"
+#include "sim/simulate/drawn_files.h"
 #include "sim/simulate/drawn_seed.h"
 #include "sim/simulate/seed_workers.h"
 #include "sim/simulate/shrink.h"
@@ -307,6 +308,12 @@ void shrink_first(const Setting& recipe, const SimulateOptions& options, const S
 }  // namespace
 
 int simulate(const Setting& recipe, const SimulateOptions& options) {
+  if (!options.write.empty()) {
+    if (!RecipeSpace::is_space(recipe))
+      throw UserError("--write: there is no [[draw]] in " + options.recipe.path);
+    write_drawn_recipes(recipe, {options.first, options.last, options.ranks, options.write});
+    return 0;
+  }
   if (options.share_of > 0) return simulate_share(recipe, options);
   if (!options.run_dir.empty() && options.first != options.last)
     throw UserError("--run-dir " + options.run_dir +

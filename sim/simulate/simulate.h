@@ -17,6 +17,7 @@ struct SimulateOptions {
   bool once = false;               // do not run each seed twice and compare
   std::string run_dir;             // for the journals of a single seed; must have none; "" = none are kept
   std::string shrink;  // folder for the first failed seed's recipe and plan, made smaller; "" = none
+  std::string write;   // folder for the recipes that seeds draw, without a simulation; "" = simulate
   int share_of = 0;    // simulate every N-th seed in this process, as a worker; 0: start workers
 };
 

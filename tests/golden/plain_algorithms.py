@@ -149,6 +149,13 @@ class SAM(Algorithm):
             one.copy_(old)
 
 
+def leaves(model):
+    """Modules without modules in them; a layer with a parametrization is a layer all the same."""
+    if parametrize.is_parametrized(model) or not [*model.children()]:
+        return [model]
+    return [leaf for child in model.children() for leaf in leaves(child)]
+
+
 @dataclasses.dataclass
 class LayerFreezing(Algorithm):
     freeze_start: float = 0.5
@@ -157,8 +164,7 @@ class LayerFreezing(Algorithm):
     def end_of(self, unit):
         done = self.run.elapsed() - self.freeze_start
         if unit == "ep" and done > 0.0:
-            leaves = [one for one in self.run.model.modules() if not [*one.children()]]
-            layers = [one for one in leaves if [*one.parameters()]]
+            layers = [one for one in leaves(self.run.model) if [*one.parameters()]]
             depth = int(self.freeze_level * done / (1.0 - self.freeze_start) * (len(layers) - 1))
             for one in layers[:depth]:
                 one.requires_grad_(False)

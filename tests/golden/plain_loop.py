@@ -144,11 +144,14 @@ class Run:
         whole = self.max_duration
         return self.passed(Time(whole.value * self.epoch_length, "ba") if whole.unit == "ep" else whole)
 
-    def train(self):
+    def batches(self):
         x, y = self.data["train"]
+        return zip(x.split(self.batch_size), y.split(self.batch_size))
+
+    def train(self):
         while not self.passed(self.max_duration):
             self.batch_in_epoch = 0
-            for batch in zip(x.split(self.batch_size), y.split(self.batch_size)):
+            for batch in self.batches():
                 self.step(*batch)
                 if self.passed(self.max_duration):
                     break

@@ -114,6 +114,16 @@ TEST(Loss, FocalOfHalfPrecisionIsComputedInFloat) {
   EXPECT_TRUE(at::equal(found, sigmoid_focal_loss(scores.to(at::kFloat), target)));
 }
 
+// As of class indices, by libtorch: a logarithm in bfloat16 would be off by up to 2^-9 of it.
+TEST(Loss, ProbabilitiesBesideScoresOf16BitsAreComputedInFloat) {
+  const at::Tensor scores = at::linspace(-3, 3, 12).view({3, 4}), target = at::full({3, 4}, 0.25);
+  for (const at::ScalarType dtype : {at::kBFloat16, at::kHalf}) {
+    const at::Tensor narrow = scores.to(dtype), loss = soft_cross_entropy(narrow, target);
+    EXPECT_EQ(loss.scalar_type(), at::kFloat);
+    EXPECT_NEAR(loss.item<double>(), soft_cross_entropy(narrow.to(at::kFloat), target).item<double>(), 1e-6);
+  }
+}
+
 TEST(Loss, CountedTargetsAreThoseOfItsMean) {
   EXPECT_EQ(counted_targets(at::tensor({1, -100, 4, -100}, at::kLong)), 2);
   EXPECT_EQ(counted_targets(at::tensor({1, -100, 4, 0}, at::kLong).view({2, 2}).t()), 3);

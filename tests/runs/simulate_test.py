@@ -105,6 +105,19 @@ options = [{{ callbacks = [{{ kind = "plugin", name = "canary" }}] }}]
         command = text.rstrip().splitlines()[-1].split("#")[0].split()
         self.assertIn("canary/steps", tutti(*command[1:]).wait().text)
 
+    def test_drawn_recipes_are_files(self):
+        folder = self.folder / "drawn"
+        for _ in range(2):
+            text = self.simulate("--seeds", "3..5", "--write", folder, recipe=DRAWN)
+            self.assertRegex(text, r"3 drawn recipes in .*; \d+ draws were refused\n")
+            texts = [(folder / f"{seed}.toml").read_text() for seed in (3, 4, 5)]
+            self.assertEqual(len(set(texts)), 3)
+            self.assertEqual(texts, getattr(self, "first", texts))
+            self.first = texts
+        self.assertRegex(texts[0], r"\A# seed 3 of .*drawn.toml, on \d ranks?\n")
+        self.assertEqual(tutti("check", folder / "3.toml").wait(timeout=60).code, 0)
+        self.assertIn("there is no [[draw]] in", self.simulate("--write", folder, code=2))
+
     def test_every_plan_is_one(self):
         usual = ["--ranks", 3, "--seeds", seeds(40)]
         own = {MANY: ["--ranks", 4, "--seeds", seeds(100), *settings(train__grad_accum_grow_interval="2ba")],

@@ -1,0 +1,58 @@
+#include "sim/simulate/drawn_files.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include "job/recipe_catalogs.h"
+#include "recipe/recipe_space.h"
+#include "recipe/toml_reader.h"
+#include "runtime/error.h"
+#include "runtime/printable.h"
+#include "sim/simulate/simulation.h"
+
+namespace tutti {
+namespace {
+
+constexpr int kMostRefusals = 200;
+
+void write_file(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  if (!file.flush()) throw UserError("--write: cannot write " + path);
+}
+
+// The file of a drawn recipe. Throws UserError for a recipe of which no job can be made.
+std::string text_of(const DrawnRecipe& drawn, const std::string& title) {
+  const Setting recipe = resolve_recipe(drawn.recipe);
+  simulated_job(recipe, drawn.ranks);
+  return "# " + title + ", on " + std::to_string(drawn.ranks) + (drawn.ranks == 1 ? " rank\n" : " ranks\n") +
+         write_recipe(recipe);
+}
+
+std::string accepted_text(const RecipeSpace& space, const std::string& title, uint64_t seed, int ranks,
+                          int64_t& refused) {
+  for (int number = 0;; ++number, ++refused) try {
+      return text_of(space.draw(seed, number, ranks), title);
+    } catch (const UserError&) {
+      if (number + 1 == kMostRefusals) throw;
+    }
+}
+
+}  // namespace
+
+void write_drawn_recipes(const Setting& written, const DrawnFilesOptions& options) {
+  const RecipeSpace space(written);
+  std::error_code failed;
+  std::filesystem::create_directories(options.folder, failed);
+  int64_t refused = 0;
+  for (uint64_t seed = options.first; seed <= options.last; ++seed) {
+    const std::string number = std::to_string(seed),
+                      title = "seed " + number + " of " + written.position.file;
+    write_file(options.folder + "/" + number + ".toml",
+               accepted_text(space, title, seed, options.ranks, refused));
+  }
+  print_text("  " + std::to_string(options.last - options.first + 1) + " drawn recipes in " +
+             terminal_text(options.folder) + "; " + std::to_string(refused) + " draws were refused\n");
+}
+
+}  // namespace tutti
