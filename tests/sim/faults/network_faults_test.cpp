@@ -53,9 +53,10 @@ TEST(NetworkFaultsTest, ALinkThatIsCutForEverEndsTheRunAndItsRankIsNamed) {
 // Rank 2 never learns the last verdict, and all other ranks have trained to the end.
 TEST(NetworkFaultsTest, ARankThatWaitsForRanksThatAreDoneHangs) {
   const FaultPlan plan = once("kind = 'cut'\nrank = 1\nto = 2\nseconds = 0\nstep = 15\nphase = 'verdict'\n");
+  const std::string evaluation = "[data.eval]\nkind = 'synthetic'\nsamples = 12\nshape = [6]\n";
   int hung = 0;
   for (uint64_t seed = 1; seed <= 10; ++seed) {
-    const SeedResult result = Simulation(small_job(), kThreeRanks, plan).run(seed);
+    const SeedResult result = Simulation(small_job(evaluation), kThreeRanks, plan).run(seed);
     EXPECT_THAT(result.findings, IsEmpty()) << "seed " << seed;
     hung += result.summary.front().find("rank 2 waits for it, all others are done") != std::string::npos;
   }
