@@ -280,6 +280,8 @@ void add_simulate(CLI::App& app, Action& action) {
       ->add_option("--shrink", options->shrink,
                    "make the first failed seed's recipe and fault plan smaller, in this new folder")
       ->type_name("D");
+  command->add_flag("--all-probes", options->all_probes,
+                    "list the rare states of tutti that no seed reached, and fail if there are any");
   command
       ->add_option("--share-of", options->share_of, "simulate only every N-th seed; used by parent processes")
       ->group("");
