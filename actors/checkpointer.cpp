@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/probe/probe.h"
 #include "tensors/memory/out_of_memory.h"
 
 namespace tutti {
@@ -19,10 +20,9 @@ Checkpointer::Checkpointer(Disk& disk, std::string checkpoints, int rank, ActorI
 void Checkpointer::receive(Context& context, Envelope& envelope) {
   device_.use();
   if (envelope.message.get_if<Snapshot>()) {
-    if (in_flight_)
-      next_ = std::move(envelope);
-    else
-      guard_memory("a checkpoint", [&] { save(context, envelope); });
+    if (!in_flight_) return guard_memory("a checkpoint", [&] { save(context, envelope); });
+    TUTTI_PROBE("checkpoint: a snapshot waits until the checkpoint before is concluded");
+    next_ = std::move(envelope);
   } else if (envelope.message.get_if<Concluded>()) {
     in_flight_ = false;
     if (auto next = std::exchange(next_, std::nullopt))
@@ -46,10 +46,12 @@ void Checkpointer::save(Context& context, Envelope& envelope) {
   auto& snapshot = *envelope.message.get_if<Snapshot>();
   snapshot.ready.wait();
   StreamOrder copied;
-  if (!snapshot.for_good)
+  if (!snapshot.for_good) {
     copied = copies_.copy(snapshot.pieces);
-  else  // without a copy, for which there may be no memory
+  } else {  // without a copy, for which there may be no memory
+    TUTTI_PROBE("checkpoint: written without a copy, since memory ran out");
     for (auto& piece : snapshot.pieces) piece.tensor = piece.tensor.contiguous().cpu();
+  }
   context.reply(envelope, SnapshotCopied{copied});
   copies_.finish();
   in_flight_ = rank_ == 0;

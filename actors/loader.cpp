@@ -11,6 +11,7 @@
 
 #include "data/readers/transformed_dataset.h"
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 #include "tensors/memory/out_of_memory.h"
 #include "tensors/memory/torch_error.h"
 
@@ -112,6 +113,7 @@ void Loader::receive(Context& context, Envelope& envelope) {
   } else if (auto* request = envelope.message.get_if<LoadBatch>()) {
     BatchReady ready;
     ready.stopped = stop_requested_;
+    if (stop_requested_) TUTTI_PROBE("stop: a loader refuses a batch of an evaluation");
     context.reply(envelope, stop_requested_ ? std::move(ready) : finish(*begin(request->position)));
   } else if (envelope.message.get_if<StopRequested>()) {
     stop_requested_ = true;
@@ -123,6 +125,7 @@ void Loader::receive(Context& context, Envelope& envelope) {
 }
 
 std::optional<TimePoint> Loader::idle(Context& context) {
+  if (started_ && credit_ == 0) TUTTI_PROBE("loader: all credits are used up");
   if (!started_ || credit_ == 0) return std::nullopt;
   for (const int ahead = workers_ ? credit_ : 1; std::ssize(readings_) < ahead; advance())
     readings_.push_back(begin(next_));
@@ -174,6 +177,7 @@ Batch Loader::read(Reading& reading) {
 
 void Loader::advance() {
   if (++next_.batch < sampler_.batches()) return;
+  if (credit_ > 1) TUTTI_PROBE("loader: reads the next epoch ahead");
   next_.batch = 0;
   ++next_.epoch;
 }

@@ -9,6 +9,7 @@
 #include "actors/messages/heartbeat.h"
 #include "collectives/agreement.h"
 #include "collectives/device/groups.h"
+#include "runtime/probe/probe.h"
 #include "tensors/memory/out_of_memory.h"
 
 namespace tutti {
@@ -131,12 +132,16 @@ void Sync::run_entry(Context& context, const RunEntry& run) {
   entry.order = run.ready;
   if (run.whole.defined()) entry.whole = run.whole;
   post_ready(context);
+  if (!entry.posted && !entry.done) TUTTI_PROBE("sync: a ready collective waits for earlier collectives");
 }
 
 void Sync::await_entry(Context& context, Envelope& envelope, const AwaitEntry& request) {
   Entry& entry = entries_.at(static_cast<std::size_t>(request.index));
   TUTTI_ASSERT(entry.ready && !entry.awaited, entry.plan.label + " cannot be waited for");
-  if (entry.done) return context.reply(envelope, EntryDone{entry.finite, entry.order});
+  if (entry.done) {
+    TUTTI_PROBE("sync: a collective is done before Compute waits for it");
+    return context.reply(envelope, EntryDone{entry.finite, entry.order});
+  }
   ++awaited_;
   entry.awaited = std::move(envelope);
 }
@@ -166,10 +171,13 @@ void Sync::post_ready(Context& context) {
     for (; queue.next < queue.entries.size() && queue.posted < kMostPosted; ++queue.next) {
       Entry& entry = entries_[queue.entries[queue.next]];
       if (!may_begin(entry)) break;
-      if (is_left_out(entry))
+      if (is_left_out(entry)) {
+        TUTTI_PROBE("sharding: frozen rows are not gathered again");
         mark_done(context, entry, /*finite=*/true);
-      else
+      } else {
+        if (entry.plan.if_any) TUTTI_PROBE("sharding: frozen rows are gathered");
         begin(context, entry);
+      }
     }
 }
 
@@ -178,6 +186,7 @@ bool Sync::may_begin(const Entry& entry) const {
   if (!entry.ready || entry.plan.after < 0) return entry.ready;
   const Entry& before = entries_[static_cast<std::size_t>(entry.plan.after)];
   const bool in_order = on_device(before) && on_device(entry) && !entry.plan.if_any;
+  if (!before.done) TUTTI_PROBE("sync: a collective waits for the memory of an earlier one");
   return before.done || (in_order && before.posted);
 }
 
@@ -195,6 +204,8 @@ void Sync::begin(Context& context, Entry& entry) {
   entry.posted = true;
   ++running_;
   ++queues_[entry.queue].posted;
+  if (queues_[entry.queue].posted == kMostPosted)
+    TUTTI_PROBE("sync: as many collectives as may be under way");
   post(context, entry.plan.group, std::move(work),
        [this, &entry, &running](Context& c) { end(c, entry, running); });
 }
@@ -229,6 +240,7 @@ void Sync::end(Context& context, Entry& entry, const Work& work) {
   if (!on_device(entry)) take_results(entry, work);
   --running_;
   --queues_[entry.queue].posted;
+  if (!finite) TUTTI_PROBE("sync: a sum over ranks is not finite");
   finite_ = finite_ && finite;
   if (entry.plan.ends) recorder_.record({context.now(), *entry.plan.ends, step_, entry.plan.number});
   mark_done(context, entry, finite);
@@ -312,7 +324,11 @@ bool Sync::is_over(Context& context, Work& work) const try {
   return work.done();
 } catch (const LostRankError& lost) {
   const auto peer = newest_.peers.find(lost.rank());
-  if (peer == newest_.peers.end()) throw;
+  if (peer == newest_.peers.end()) {
+    TUTTI_PROBE("end: a rank is lost of which nothing was heard");
+    throw;
+  }
+  TUTTI_PROBE("end: a collective finds a lost rank");
   Heartbeat last = peer->second.last;
   last.age_s += seconds(context.now() - peer->second.received);
   throw OperatingError(std::string(lost.what()) + "; the last it did: " + last.text(), lost.kind());
@@ -327,6 +343,8 @@ void Sync::receive_control(Context& context) {
       context.send(supervisor_, ControlReceived{packet->from, std::move(packet->bytes)});
     }
   }
+  if (!unreported_.peers.empty() && reporting_ && !reporting_.ready())
+    TUTTI_PROBE("sync: heartbeats wait until the Supervisor has read the last");
   if (unreported_.peers.empty() || (reporting_ && !reporting_.ready())) return;
   reporting_ = context.request<Noted>(supervisor_, std::exchange(unreported_, {}));
 }

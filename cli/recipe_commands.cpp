@@ -282,6 +282,8 @@ void add_simulate(CLI::App& app, Action& action) {
       ->type_name("D");
   command->add_option("--write", options->write, "write the recipes that seeds draw here, and simulate none")
       ->type_name("D");
+  command->add_flag("--all-probes", options->all_probes,
+                    "list the rare states of tutti that no seed reached, and fail if there are any");
   command
       ->add_option("--share-of", options->share_of, "simulate only every N-th seed; used by parent processes")
       ->group("");

@@ -7,6 +7,7 @@
 
 #include "io/replaced_file.h"
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 
 namespace tutti {
 namespace {
@@ -38,6 +39,7 @@ void LineFile::begin() {
 
 void LineFile::set_aside() {
   if (disk_.exists(path_) && disk_.size(path_) > 0) {
+    TUTTI_PROBE("metrics: the file of an earlier attempt is put aside");
     const std::filesystem::path path = path_;
     const std::string stem = (path.parent_path() / path.stem()).string();
     disk_.rename(path_, unused_path(disk_, stem + ".earlier", path.extension()));
@@ -65,15 +67,18 @@ std::vector<std::string> LineFile::lines_until(int64_t last_step) const {
   std::istringstream lines(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   std::vector<std::string> kept;
   int64_t unreadable = 0;
+  if (!bytes.empty() && bytes.back() != std::byte{'\n'}) TUTTI_PROBE("metrics: a torn line is cut off");
   for (std::string line; std::getline(lines, line) && !lines.eof();) {  // a torn line has no line break
     const int64_t step = step_of_(line);
     unreadable += step < 0;
+    if (step > last_step) TUTTI_PROBE("metrics: lines of steps to be trained again are cut off");
     if (step >= 0 && step <= last_step) kept.push_back(line);
   }
-  if (unreadable > 0)
-    warn_(path_ + ": " + std::to_string(unreadable) +
-          (unreadable == 1 ? " line cannot be read, and is dropped"
-                           : " lines cannot be read, and are dropped"));
+  if (unreadable == 0) return kept;
+  TUTTI_PROBE("metrics: an unreadable line is dropped");
+  warn_(
+      path_ + ": " + std::to_string(unreadable) +
+      (unreadable == 1 ? " line cannot be read, and is dropped" : " lines cannot be read, and are dropped"));
   return kept;
 }
 
@@ -96,9 +101,14 @@ void LineFile::flush(bool sync) {
     written_ += unwritten_.size();
     unwritten_.clear();
     if (sync) this->sync();
+    if (broken_) TUTTI_PROBE("metrics: lines are written after a failed write");
     broken_ = false;
     warn_dropped();
   } catch (const OperatingError& error) {
+    if (!file_)
+      TUTTI_PROBE("metrics: the file cannot be opened");
+    else
+      TUTTI_PROBE("metrics: lines cannot be written");
     if (!broken_) warn_(error.what());
     broken_ = true;
   }
@@ -112,6 +122,7 @@ void LineFile::sync() {
 
 void LineFile::finish() {
   flush();
+  if (!unwritten_.empty()) TUTTI_PROBE("metrics: the last lines cannot be written");
   dropped_ += unwritten_lines();
   unwritten_.clear();
   warn_dropped();

@@ -7,6 +7,7 @@
 #include <ranges>
 
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 
 namespace tutti {
 namespace {
@@ -34,6 +35,7 @@ BucketPlan plan_buckets(const std::vector<at::Tensor>& parameters, const std::ve
     const int64_t bytes = aligned(std::max<int64_t>(parameter.numel(), 1) * item);  // unlike places
     const bool opens = plan.buckets.empty() || plan.buckets.back().dtype != type ||
                        plan.buckets.back().bytes + bytes > bucket_bytes;
+    if (opens && bytes > bucket_bytes) TUTTI_PROBE("bucket: a parameter is larger than a bucket");
     if (opens) plan.buckets.push_back({type, 0, {}});
     Bucket& bucket = plan.buckets.back();
     bucket.slots.push_back({i, bucket.bytes / item});

@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "runtime/probe/probe.h"
 #include "tensors/autograd.h"
 
 namespace tutti {
@@ -59,7 +60,10 @@ int64_t GradientBuckets::live_part(const Bucket& bucket) const {
   const auto item = static_cast<int64_t>(c10::elementSize(bucket.dtype));
   int64_t end = bucket.bytes;
   for (auto slot = bucket.slots.rbegin(); slot != bucket.slots.rend(); ++slot) {
-    if (requires_grad(parameters_[slot->parameter])) return end;
+    if (requires_grad(parameters_[slot->parameter])) {
+      if (end < bucket.bytes) TUTTI_PROBE("bucket: the end of a bucket is frozen, and not reduced");
+      return end;
+    }
     end = slot->offset * item;
   }
   return 0;
@@ -178,7 +182,10 @@ void GradientBuckets::end_step() {
   const at::NoGradGuard no_grad;
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     if (!states_[p].live) continue;
-    if (!states_[p].filled) fill(p);
+    if (!states_[p].filled) {
+      TUTTI_PROBE("bucket: a parameter without a gradient is filled with zeros");
+      fill(p);
+    }
     finish(p);
   }
 }
@@ -189,7 +196,10 @@ void GradientBuckets::abandon_step() {
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     if (!states_[p].live) continue;
     parameters_[p].parameter->tensor.mutable_grad() = at::Tensor();
-    if (missing_[states_[p].bucket] > 0) views_[p].zero_();
+    if (missing_[states_[p].bucket] > 0)
+      views_[p].zero_();
+    else
+      TUTTI_PROBE("bucket: a pass is abandoned after the bucket was full");
   }
   for (std::size_t p = 0; p < parameters_.size(); ++p)
     if (states_[p].live) finish(p);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 
 namespace tutti {
 namespace {
@@ -30,6 +31,8 @@ CutPtr cut_by_rows(const Bucket& bucket, const std::vector<at::Tensor>& paramete
     for (const BucketSlot& slot : bucket.slots) {
       TUTTI_ASSERT(can_cut(parameters[slot.parameter]), "a parameter whose rows are not outermost in memory");
       const ElementRange own = elements(parameters[slot.parameter], {pieces, rank});
+      if (own.begin == own.end && parameters[slot.parameter].numel() > 0)
+        TUTTI_PROBE("sharding: a parameter has fewer rows than ranks");
       if (own.begin < own.end)
         parts[static_cast<std::size_t>(rank)].push_back({slot.offset + own.begin, slot.offset + own.end});
     }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 #include "sharding/shard_plan.h"
 
 namespace tutti {
@@ -159,9 +160,11 @@ void ShardedParameters::bind(const std::vector<at::Tensor>& memory) {
 
 void ShardedParameters::cast_parts() {
   const at::NoGradGuard no_grad;
-  for (const Block& block : blocks_)
-    if (!block.part.is_same(block.exact))
-      at::Tensor(block.part).copy_(block.exact.to(trainee_.device.where, /*non_blocking=*/true));
+  for (const Block& block : blocks_) {
+    if (block.part.is_same(block.exact)) continue;
+    TUTTI_PROBE("sharding: a share is cast before it is gathered");
+    at::Tensor(block.part).copy_(block.exact.to(trainee_.device.where, /*non_blocking=*/true));
+  }
 }
 
 // Memory for the whole of a block in this dtype.
@@ -194,7 +197,10 @@ at::Tensor ShardedParameters::hold_exact(std::size_t block) {
 }
 
 void ShardedParameters::free(std::size_t block) {
-  if (!is_held(block)) return;
+  if (!is_held(block)) {
+    TUTTI_PROBE("sharding: a unit is freed twice");
+    return;
+  }
   for (std::size_t s = 0; s < replaced_[block].size(); ++s)
     trainee_.parameters[blocks_[block].layout.slots[s].parameter].parameter->tensor = replaced_[block][s];
   replaced_[block].clear();

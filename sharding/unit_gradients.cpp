@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 #include "tensors/autograd.h"
 
 namespace tutti {
@@ -83,20 +84,28 @@ void UnitGradients::fill_complete() {
 }
 
 void UnitGradients::leave_after(std::size_t unit) {
-  while (next_ < buckets_.size() && units_[next_] > unit) fill(next_++);
+  for (; next_ < buckets_.size() && units_[next_] > unit; fill(next_++))
+    if (missing_[next_] > 0) TUTTI_PROBE("sharding: backward leaves a unit that lacks gradients");
   fill_complete();
 }
 
 void UnitGradients::end_microbatch() {
-  while (next_ < buckets_.size()) fill(next_++);
+  for (; next_ < buckets_.size(); fill(next_++))
+    if (units_[next_] > 0 && found_[next_] == 0) TUTTI_PROBE("sharding: a rank sends zeros for a whole unit");
 }
 
 void UnitGradients::fill(std::size_t bucket) {
-  if (!is_live(buckets_[bucket])) return;
+  if (!is_live(buckets_[bucket])) {
+    TUTTI_PROBE("sharding: a unit has no trained parameter any more");
+    return;
+  }
   const at::NoGradGuard no_grad;
   const at::Tensor memory = owner_.memory_of(bucket);
   for (const BucketSlot& slot : buckets_[bucket].slots) {
-    if (!wants_gradient(parameters_[slot.parameter])) continue;
+    if (!wants_gradient(parameters_[slot.parameter])) {
+      TUTTI_PROBE("sharding: a frozen parameter in a trained unit");
+      continue;
+    }
     const at::Tensor& parameter = parameters_[slot.parameter].parameter->tensor;
     const at::Tensor view = slot_view(memory, buckets_[bucket], slot, parameter);
     at::Tensor& grad = parameter.mutable_grad();

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "runtime/probe/probe.h"
 #include "training/optimizers/optimizer.h"
 
 namespace tutti {
@@ -105,7 +106,10 @@ UnitOfLayer units_of_layers(Layer& root, const std::vector<NamedSlot>& chosen) {
   for (Layer* shared : shared_layers(root)) leave_to_root(*shared, units);
   for (const auto& [name, reader] : layers(root))
     for (Layer* read : reader->reads())
-      if (units[read] != units[reader]) leave_to_root(*read, units);
+      if (units[read] != units[reader]) {
+        TUTTI_PROBE("sharding: a layer that another unit reads is left to the root unit");
+        leave_to_root(*read, units);
+      }
   return units;
 }
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <limits>
 
+#include "runtime/probe/probe.h"
+
 namespace tutti {
 namespace {
 
@@ -74,14 +76,17 @@ void GradScaler::update(bool overflowed) {
   const auto changed = static_cast<float>(state_.scale * factor);
   if (overflowed) {
     state_.growth_tracker = 0;
+    TUTTI_PROBE("loss scale: the scale shrinks");
     if (changed >= std::numeric_limits<float>::min()) state_.scale = changed;
   } else if (++state_.growth_tracker >= options_.growth_interval) {
     state_.growth_tracker = 0;
+    TUTTI_PROBE("loss scale: the scale grows");
     if (std::isfinite(changed)) state_.scale = changed;
   }
 }
 
 void GradScaler::restore(const GradScalerState& state) {
+  if (state.scale > 0 && state.scale != state_.scale) TUTTI_PROBE("resume: with another loss scale");
   if (state.scale > 0) state_ = state;
 }
 

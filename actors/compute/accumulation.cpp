@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/probe/probe.h"
+
 namespace tutti {
 namespace {
 
@@ -35,8 +37,13 @@ int Accumulation::count(int64_t step) const {
 
 bool Accumulation::out_of_memory(const Timestamp& now, int64_t largest) {
   if (!automatic() || state_.count >= largest) return false;
+  if (2 * state_.count > largest) TUTTI_PROBE("accumulation: a part of a batch has no power of two");
   state_.count = static_cast<int>(std::min<int64_t>(int64_t{2} * state_.count, largest));
-  if (state_.trying) state_.patience = std::min(2 * state_.patience, kLongestWait);
+  if (state_.count == largest) TUTTI_PROBE("accumulation: a batch is split into single samples");
+  if (state_.trying) {
+    TUTTI_PROBE("accumulation: memory runs out again after the microbatches grew back");
+    state_.patience = std::min(2 * state_.patience, kLongestWait);
+  }
   state_.trying = false;
   state_.since = now.get(settings_.grow_interval.unit()).value();
   return true;
@@ -51,6 +58,7 @@ bool Accumulation::committed(const Timestamp& now) {
   state_.trying = state_.count > 1;
   state_.since = time;
   if (!state_.trying) return false;
+  TUTTI_PROBE("accumulation: microbatches grow back");
   state_.count /= 2;
   return true;
 }

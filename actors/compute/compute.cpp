@@ -12,6 +12,7 @@
 #include "job/resume.h"
 #include "models/layers/layer_error.h"
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 #include "runtime/text.h"
 #include "sharding/activation_checkpointing.h"
 #include "sharding/units.h"
@@ -55,14 +56,19 @@ void Compute::receive(Context& context, Envelope& envelope) try {
     recorder_.record({context.now(), TraceKind::kPrepares, state_.timestamp.batch});
     context.send(actors_.supervisor, prepare(*start));
   } else if (message.get_if<Start>()) {
-    if (stop_requested_) loop_->request_stop();
+    if (stop_requested_) {
+      TUTTI_PROBE("stop: asked for before training starts");
+      loop_->request_stop();
+    }
     train(context);
   } else if (message.get_if<StopRequested>()) {
+    TUTTI_PROBE("stop: asked for outside of training");
     stop_requested_ = true;
   } else if (message.get_if<Stop>()) {
     context.stop();
   } else {
-    TUTTI_ASSERT(message.get_if<BatchReady>(), message.name());  // read ahead, not needed
+    TUTTI_ASSERT(message.get_if<BatchReady>(), message.name());
+    TUTTI_PROBE("loader: a batch read ahead is not needed");
   }
 } catch (const c10::Error& error) {
   throw OperatingError(one_line(error));
@@ -87,6 +93,7 @@ Verified Compute::verify(const Verify& request) {
     verify_files(disk_, open_checkpoint(disk_, request.checkpoint), {job_.world, state_.topology.rank});
   } catch (const OperatingError& error) {
     const bool hidden = !disk_.exists(request.checkpoint + "/manifest.json");
+    TUTTI_PROBE("resume: a rank finds damage in the checkpoint to resume from");
     result = {hidden ? FilesFound::kHidden : FilesFound::kDamaged, error.what()};
   }
   const auto files = static_cast<double>(result.files);

@@ -6,6 +6,7 @@
 
 #include "actors/messages/messages.h"
 #include "io/journal/journal_steps.h"
+#include "runtime/probe/probe.h"
 #include "tensors/memory/out_of_memory.h"
 
 namespace tutti {
@@ -55,10 +56,11 @@ Evaluations::Labels Evaluations::labels_of(const std::string& label) const {
 
 Evaluations::Labels Evaluations::due_at_the_end() const {
   Labels labels = due([](const Interval& every) { return every.fires(); });
-  std::erase_if(labels, [&](const std::string& label) {
+  const auto erased = std::erase_if(labels, [&](const std::string& label) {
     const auto done = done_at_.find(label);
     return done != done_at_.end() && done->second == state_.timestamp.batch;
   });
+  if (erased > 0) TUTTI_PROBE("evaluation: the evaluation at the end was done after the last step");
   return labels;
 }
 

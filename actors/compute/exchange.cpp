@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "data/dataset.h"
+#include "runtime/probe/probe.h"
 #include "tensors/finite.h"
 
 namespace tutti {
@@ -49,6 +50,7 @@ void Exchange::plan(const PassShape& shape) {
   auto trained = trained_of(state_);
   const bool changed = trained != trained_;
   if (!changed && shape_ == shape) return;
+  if (changed && shape_) TUTTI_PROBE("sharding: other parameters are trained than in the step before");
   trained_ = std::move(trained);
   shape_ = shape;
   if (changed) gradients_->follow_frozen(trained_);
@@ -96,7 +98,10 @@ void Exchange::plan_check(std::vector<PlanEntry>& entries) {
 
 void Exchange::unshard() {
   if (!unsharding_) return;
-  if (has_other_plan_) set_training_plan();
+  if (has_other_plan_) {
+    TUTTI_PROBE("sharding: a step follows passes with another plan");
+    set_training_plan();
+  }
   unsharding_->begin_pass();
 }
 
@@ -163,7 +168,10 @@ PassResult Exchange::agree(Verdict mine, const at::Tensor& statistics) {
   const bool on_device = state_.device.runs_ahead();  // see facts() and check()
   if ((unsharding_ || !sync_) && mine.out_of_memory == 0 && !on_device) {
     if (unsharding_) unsharding_->end_pass();
-    if (!gradients_->wait()) mine.overflow = 1;
+    if (!gradients_->wait()) {
+      if (sync_) TUTTI_PROBE("sharding: gradients of a rank's own share are not finite");
+      mine.overflow = 1;
+    }
   }
   if (!sync_) return {std::move(mine), statistics.defined() ? statistics.clone().unsqueeze(0) : statistics};
   mine.unused = static_cast<double>(gradients_->unused());
@@ -180,10 +188,12 @@ PassResult Exchange::agree(Verdict mine, const at::Tensor& statistics) {
 // single rank.
 void Exchange::take_gradients(double unused) {
   const at::Tensor used_by = unused > 0 ? sum(gradients_->used()) : at::Tensor();
+  if (used_by.defined()) TUTTI_PROBE("gradients: a parameter has none on some rank");
   const auto gradients = gradients_->gradients();
   for (std::size_t p = 0; p < state_.views.size(); ++p) {
     const bool is_unused = used_by.defined() && used_by.const_data_ptr<double>()[p] == 0;
     const bool trained = sync_ ? trained_[p] : state_.views[p].tensor.requires_grad();
+    if (is_unused && trained) TUTTI_PROBE("gradients: a trained parameter has none on any rank");
     state_.views[p].grad = is_unused || !trained ? at::Tensor() : gradients[p];
   }
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/probe/probe.h"
 #include "sharding/gradient_buckets.h"
 #include "sharding/shard_plan.h"
 #include "tensors/finite.h"
@@ -66,6 +67,7 @@ class BucketSync final : public GradientSync {
   }
 
   void follow_frozen(const std::vector<bool>& trained) override {
+    TUTTI_PROBE("bucket: parameters are frozen under way");
     buckets_.follow_frozen();
     find_live_buckets(trained);
   }
@@ -94,7 +96,10 @@ class BucketSync final : public GradientSync {
       const auto place = std::ssize(live_);
       places_.push_back(static_cast<int>(place));
       const int64_t bytes = buckets_.live_bytes()[b];
-      if (bytes == 0) continue;
+      if (bytes == 0) {
+        TUTTI_PROBE("bucket: all parameters of a bucket are frozen");
+        continue;
+      }
       const at::ScalarType dtype = buckets_.plan().buckets[b].dtype;
       PlanEntry& entry = live_.emplace_back(PlanEntry{.group = group_,
                                                       .whole = memory_[b].narrow(0, 0, bytes).view(dtype),
@@ -113,6 +118,8 @@ class BucketSync final : public GradientSync {
     entry.kind = CollectiveKind::kReduceScatter;
     entry.cut = cut_by_rows(bucket, all, state_.topology.share.pieces);
     entry.part = entry.whole;
+    if (entry.cut->part_size(state_.topology.share.index) == 0)
+      TUTTI_PROBE("bucket: a rank has no row of a bucket");
     const RowsOfRank& rows = rows_.emplace_back(bucket, all, state_.topology.share, RowsOfRank::In::kWhole);
     entry.parts = rows.parts(names_of(state_));
   }

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 #include "runtime/random.h"
 #include "tensors/autograd.h"
 #include "tensors/memory/memory_attempt.h"
@@ -101,6 +102,10 @@ MicrobatchResult& Microbatches::run(const Closure::Move& move) {
       if (state_.model->uses_all_ranks())
         throw OperatingError(kNoSecondTry + one_line(error), EndKind::kOutOfMemoryElsewhere);
       result_.failed_allocation = failure_of(error, scope);
+      if (in_backward_)
+        TUTTI_PROBE("memory: ran out in a backward");
+      else
+        TUTTI_PROBE("memory: ran out in a forward, or in events before");
     }
   }
   found_.clear();
@@ -114,6 +119,7 @@ MicrobatchResult& Microbatches::run(const Closure::Move& move) {
 
 void Microbatches::begin_result() {
   result_ = {};
+  in_backward_ = false;
   result_.verdict.samples = static_cast<double>(batch_.samples());
   result_.verdict.tokens = static_cast<double>(state_.model->tokens(batch_));
   result_.verdict.flops = state_.model->flops_per_batch(batch_);
@@ -132,6 +138,8 @@ void Microbatches::begin_batch() {
   exchange_.unshard();
   engine_.run_event(Event::kAfterDataloader);
   engine_.run_event(Event::kBatchStart);
+  if (state_.batch.samples() < batch_.samples()) TUTTI_PROBE("step: events left samples out");
+  if (state_.batch.samples() > batch_.samples()) TUTTI_PROBE("step: events added samples");
   batch_ = state_.batch;
   first_sample_ = state_.first_sample;  // moves where events change the number of samples
 }
@@ -195,6 +203,7 @@ void Microbatches::abandon() {
     exchange_.end_forwards();
     rows_of_step_->gather(/*out_of_memory=*/true);
   }
+  if (passes_ > 1) TUTTI_PROBE("memory: an extra pass is abandoned");
   exchange_.abandon_pass();
   end_step();
 }
@@ -226,6 +235,7 @@ bool Microbatches::find_rows(const Batch& whole, int64_t part) {
 }
 
 void Microbatches::begin_forward(const Batch& whole, int64_t first, int64_t size, int microbatch) {
+  in_backward_ = false;
   mark_(TraceKind::kMicrobatch, microbatch);
   MemoryScope::pass_place();
   begin_part(first_sample_ + first);
@@ -235,7 +245,12 @@ void Microbatches::begin_forward(const Batch& whole, int64_t first, int64_t size
 
 void Microbatches::train_part(const Batch& whole, int64_t first, int64_t part, int microbatch) {
   const int64_t size = std::min(part, whole.samples() - first);
-  if (size <= 0) return;
+  if (size <= 0) {
+    if (whole.samples() > 0) TUTTI_PROBE("step: a rank has fewer microbatches than others");
+    return;
+  }
+  if (size == 1 && count_ > 1) TUTTI_PROBE("step: a microbatch of one sample");
+  if (size < part && microbatch > 0) TUTTI_PROBE("step: the last microbatch is smaller");
   begin_forward(whole, first, size, microbatch);
   if (rows_of_step_) state_.batch = rows_of_step_->add_to(state_.batch, first);
   if (!launch_part(microbatch)) compute_part(microbatch);
@@ -295,6 +310,7 @@ std::string Microbatches::listener() const {
 }
 
 void Microbatches::begin_backward(int microbatch) {
+  in_backward_ = true;
   mark_(TraceKind::kBackward, microbatch);
   MemoryScope::pass_place();
 }

@@ -130,6 +130,7 @@ class Microbatches {
   HostCopies host_;  // of the batch as it came
   int64_t first_sample_ = 0;
   int passes_ = 0;  // begun in the attempt
+  bool in_backward_ = false;
   StatisticsRows rows_;
   std::optional<StepRows> rows_of_step_;  // none: the model does not compare samples of a whole step
   at::Tensor statistics_;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "runtime/probe/probe.h"
+
 namespace tutti {
 namespace {
 
@@ -48,7 +50,10 @@ void Snapshots::take(Context& context, RunState saved, Kind kind) {
 void Snapshots::wait_for_copy(Context& context) {
   if (!copying_) return;
   const TimePoint from = context.now();
-  if (!copying_.ready()) recorder_.record({context.now(), TraceKind::kWaitsForDisk, state_.timestamp.batch});
+  if (!copying_.ready()) {
+    TUTTI_PROBE("checkpoint: training waits for the copy of the checkpoint before");
+    recorder_.record({context.now(), TraceKind::kWaitsForDisk, state_.timestamp.batch});
+  }
   copying_.wait().copied.wait();
   copying_ = {};
   if (context.now() - from < kWarnAfter || std::exchange(warned_of_disk_, true)) return;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "data/dataset.h"
+#include "runtime/probe/probe.h"
 #include "sharding/activation_checkpointing.h"
 #include "tensors/finite.h"
 #include "tensors/memory/memory_attempt.h"
@@ -25,6 +26,15 @@ double bytes_of(const Tensors& tensors, TensorOf tensor_of) {
   double bytes = 0;
   for (const auto& entry : tensors) bytes += static_cast<double>(tensor_of(entry).nbytes());
   return bytes;
+}
+
+void probe_lack_of_memory(const std::vector<OutOfMemoryReport>& all) {
+  const auto lacking =
+      std::ranges::count_if(all, [](const OutOfMemoryReport& report) { return report.ranks > 0; });
+  if (all.size() == 1) TUTTI_PROBE("verdict: memory ran out on the only rank");
+  if (lacking == 1 && all.size() > 1) TUTTI_PROBE("verdict: memory ran out on one rank of several");
+  if (lacking == 2 && all.size() > 2) TUTTI_PROBE("verdict: memory ran out on two ranks of several");
+  if (lacking > 1 && lacking == std::ssize(all)) TUTTI_PROBE("verdict: memory ran out on all ranks");
 }
 
 }  // namespace
@@ -173,15 +183,24 @@ Verdict TrainStep::run(const BatchReady& ready, double lr) {
   Meter::reset_peak(state_.device.memory_slot);
   use_accumulation();
   require_alike(ready.global_samples);
+  if (ready.global_samples < state_.global_batch) TUTTI_PROBE("step: a short last batch");
+  if (ready.global_samples < state_.topology.data_world) TUTTI_PROBE("step: fewer samples than ranks");
+  if (ready.batch.samples() == 0) TUTTI_PROBE("step: a rank without samples");
   scale_losses(ready.batch);
   with_.step_log.begin_attempt();
+  const int64_t skipped = skipped_;
+  int aborted = 0;
   while (!attempt(ready, lr)) {
     with_.step_log.abort_attempt();
     before.restore();
     sum_ = {};
     microbatches_->end_step();
     shrink_microbatches(ready);
+    ++aborted;
   }
+  if (aborted == 1) TUTTI_PROBE("verdict: the second attempt of a step fits");
+  if (aborted > 1) TUTTI_PROBE("verdict: the third attempt of a step, or a later attempt, fits");
+  if (aborted > 0 && skipped_ > skipped) TUTTI_PROBE("verdict: a retried step is skipped");
   with_.step_log.keep_attempt();
   microbatches_->end_step();
   before.keep_new();
@@ -282,11 +301,16 @@ void TrainStep::shrink_microbatches(const BatchReady& ready) {
   const auto row =
       report_row(memory_report(*mine_, ready.batch), state_.topology.rank, state_.topology.world);
   const auto all = reports_of(exchange_->sum(row));
+  probe_lack_of_memory(all);
   const std::string who = step_text() + out_of_memory_text(all);
   const std::string held = "; what held it: " + what_held_memory(all);
   with_.engine.out_of_memory(who + held);
   const int64_t largest = largest_part(ready.global_samples, state_.topology.data_world);
   if (!accumulation_.out_of_memory(state_.timestamp, largest)) {
+    if (accumulation_.automatic())
+      TUTTI_PROBE("verdict: memory ran out with one sample at a time");
+    else
+      TUTTI_PROBE("verdict: memory ran out with a set number of microbatches");
     const std::string why = accumulation_.automatic()
                                 ? " with one sample at a time, and there is nothing smaller"
                                 : "; grad_accum = \"auto\" would continue in smaller microbatches";
@@ -318,7 +342,10 @@ OutOfMemoryReport TrainStep::memory_report(const MicrobatchResult& mine, const B
 
 void TrainStep::use_accumulation() {
   const int count = accumulation_.count(state_.timestamp.batch);
-  if (count != microbatches_->count()) microbatches_->set_count(count);
+  if (count != microbatches_->count()) {
+    if (!accumulation_.automatic()) TUTTI_PROBE("accumulation: the recipe sets another number at this step");
+    microbatches_->set_count(count);
+  }
   plan();
 }
 
@@ -354,7 +381,10 @@ bool TrainStep::commit() try {
 double TrainStep::extra_pass(const Closure::Move& move) {
   record(TraceKind::kExtraPass, sum_.passes);
   const KeptWeights kept(*this);  // AFTER_TRAIN_BATCH sees the weights of the gradients
-  if (!pass(move)) throw StepAborted{/*out_of_memory=*/true};
+  if (!pass(move)) {
+    TUTTI_PROBE("verdict: memory ran out in an extra pass");
+    throw StepAborted{/*out_of_memory=*/true};
+  }
   take_gradients();
   return last_.loss_sum / last_.loss_weight;
 }
@@ -405,13 +435,21 @@ void TrainStep::skip() {
   record(TraceKind::kSkipped);
   ++skipped_;
   ++skipped_in_a_row_;
+  if (skipped_in_a_row_ > 1) TUTTI_PROBE("verdict: two steps in a row are skipped");
+  if (last_.stop > 0) TUTTI_PROBE("verdict: the last step before a stop is skipped");
+  if (microbatches_->count() > 1) TUTTI_PROBE("verdict: a step of several microbatches is skipped");
   if (last_.loss_weight == 0)
     return log_.warning(step_text() + "nothing in the batch counts; the step is skipped");
   update_scale(/*overflowed=*/true);
   if (!scaler_) {
+    if (last_.non_finite > 0)
+      TUTTI_PROBE("verdict: the loss is not finite");
+    else
+      TUTTI_PROBE("verdict: gradients are not finite, while the loss is");
     const char* bad = last_.non_finite > 0 ? "loss is" : "gradients are";
     return log_.warning(step_text() + "the " + bad + " not finite; the step is skipped");
   }
+  TUTTI_PROBE("verdict: a gradient overflowed by the loss scale");
   std::ostringstream text;
   text << step_text() << "a gradient overflowed; the step is skipped and the loss scale is now "
        << scaler_->scale();
@@ -434,6 +472,7 @@ void TrainStep::scale_losses(const Batch& batch) {
     scaler_->set_usual_weight(exchange_->sum(sum).item<double>() / state_.topology.data_world);
   }
   state_.loss_scale = scaler_->loss_scale();
+  if (batch.samples() == 0) TUTTI_PROBE("loss scale: of a rank without samples");
 }
 
 GradScalerState TrainStep::grad_scaler() const { return scaler_ ? scaler_->state() : GradScalerState(); }

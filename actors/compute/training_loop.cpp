@@ -12,6 +12,7 @@
 #include "models/model.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 #include "runtime/text.h"
 #include "tensors/memory/torch_error.h"
 #include "training/saved_tensors.h"
@@ -139,6 +140,8 @@ void TrainingLoop::train_batch(Context& context) {
   resume_ = {kAtBatchEnd, with_.evaluations.due_at_batch_end(before)};
   run_event(context, Event::kBatchEnd);
   stop_agreed_ = verdict.stop > 0;
+  if (stop_agreed_ && verdict.stop < state.topology.world)
+    TUTTI_PROBE("stop: agreed before all ranks know of it");
   checkpoint_due_ = with_.times.checkpoint_at_batch_end(before);
 }
 
@@ -154,12 +157,10 @@ BatchReady TrainingLoop::next_batch(Context& context) {
   }
   for (;;) {
     Envelope envelope = context.receive();
-    if (auto* ready = envelope.message.get_if<BatchReady>())
-      return std::move(*ready);
-    else if (envelope.message.get_if<StopRequested>())
-      request_stop();
-    else
-      TUTTI_ASSERT(false, envelope.message.name());
+    if (auto* ready = envelope.message.get_if<BatchReady>()) return std::move(*ready);
+    if (!envelope.message.get_if<StopRequested>()) TUTTI_ASSERT(false, envelope.message.name());
+    TUTTI_PROBE("stop: asked for while Compute waits for a batch");
+    request_stop();
   }
 }
 
@@ -190,6 +191,7 @@ bool TrainingLoop::end_step(Context& context) {
   record(context, TraceKind::kStepDone);
   step_began_ = context.now();
   const bool requested = std::exchange(with_.state.checkpoint_requested, false);
+  if (with_.times.over() && stop_agreed_) TUTTI_PROBE("stop: agreed in the last step");
   if (with_.times.over()) return true;
   if (stop_agreed_ || with_.times.stops_here()) return false;
   if (requested || checkpoint_due_)
@@ -210,6 +212,7 @@ void TrainingLoop::evaluate_before_stop(Context& context) {
 bool TrainingLoop::evaluate_due(Context& context) {
   if (resume_.labels.empty()) return true;
   with_.run_log.logger().evaluation_due();  // before the next line: a stopped run resumes there
+  if (stop_agreed_) TUTTI_PROBE("stop: a due evaluation is left to the run that resumes");
   const auto metrics = stop_agreed_ ? std::nullopt : evaluate(context, resume_.labels);
   if (!metrics) return false;
   resume_.labels.clear();
@@ -226,7 +229,10 @@ bool TrainingLoop::evaluate_due(Context& context) {
 bool TrainingLoop::end_fit(Context& context) {
   if (resume_.at != kAtFitEnd) run_event(context, Event::kFitEnd);
   resume_ = {kAtFitEnd, with_.evaluations.due_at_the_end()};
-  if (!evaluate(context, resume_.labels)) return false;
+  if (!evaluate(context, resume_.labels)) {
+    TUTTI_PROBE("stop: the last evaluation is left unfinished");
+    return false;
+  }
   resume_ = {};
   with_.run_log.trainer().fit_end();
   return true;
@@ -240,6 +246,7 @@ std::optional<LoggedMetrics> TrainingLoop::evaluate(Context& context, const Labe
   log.begin_attempt();
   auto all = with_.evaluations.run(context, with_.engine, labels, standalone);
   if (!all) {
+    TUTTI_PROBE("stop: an evaluation is left unfinished");
     log.abort_attempt();
     return all;
   }
@@ -294,6 +301,9 @@ void TrainingLoop::start_fit(Context& context) {
 }
 
 ResumePoint::Place TrainingLoop::resume_place() {
+  if (resume_.at == kAtBatchEnd) TUTTI_PROBE("resume: a batch's end is completed");
+  if (resume_.at == kAtEpochEnd) TUTTI_PROBE("resume: an epoch's end is completed");
+  if (resume_.at == kAtFitEnd) TUTTI_PROBE("resume: the evaluations at the end are completed");
   if (resume_.at == kAtBatchEnd || resume_.at == kAtEpochEnd) return resume_.at;
   if (!with_.times.over()) resume_ = {};  // max_duration is longer than it was
   return kAtStep;
@@ -357,6 +367,12 @@ void TrainingLoop::restore(RunState saved, const std::string& folder) {
   if (!own) saved.tasks = {};
   if (!own) saved.best = {};
   use_state(folder, [&] { copy_parts(Restore(), std::as_const(saved)); });
+  if (time.batch_in_epoch > 0 && time.batch_in_epoch < batches)
+    TUTTI_PROBE("resume: in the middle of an epoch");
+  if (time.batch_in_epoch == batches) TUTTI_PROBE("resume: after the last batch of an epoch");
+  if (time.batch > 0 && time.batch_in_epoch == 0) TUTTI_PROBE("resume: at the beginning of an epoch");
+  if (!resume_.labels.empty()) TUTTI_PROBE("resume: an evaluation is due");
+  if (with_.times.over()) TUTTI_PROBE("resume: nothing is left to train");
   earlier_s_ = time.total_wct;
   resumed_ = {folder, own && time.batch > 0, changes_since(saved, with_.job.recipe)};
   if (time.batch > 0 && own && is_whole(resume_, with_.engine)) with_.snapshots.mark_saved();
@@ -379,6 +395,7 @@ void TrainingLoop::finish(Context& context, bool stopped) {
   with_.run_log.end_step(context);
   with_.run_log.end(context);
   const bool save = !with_.snapshots.is_saved();
+  if (!save) TUTTI_PROBE("checkpoint: the last step was saved already");
   if (save) with_.snapshots.take(context, saved_state(), Snapshots::Kind::kLast);
   if (!stopped && with_.job.settings.train.progress_bar) write_text(context);
   with_.snapshots.wait_for_copy(context);
@@ -397,6 +414,7 @@ TrainingEnded TrainingLoop::ended(bool stopped) const {
   } else if (state.stop_reason) {
     ended.why = TrainingEnd::kStopTraining;
     ended.stop_reason = *state.stop_reason;
+    TUTTI_PROBE("end: a callback stops the training");
   } else if (first_step_ > 0 && state.timestamp.batch == first_step_) {
     ended.why = TrainingEnd::kNothingLeft;
   }
@@ -429,7 +447,14 @@ void TrainingLoop::give_up(Context& context, const AgreedOutOfMemory& why) {
   with_.run_log.end(context);
   Snapshots& snapshots = with_.snapshots;
   const bool save = with_.state.timestamp.batch > 0 && !snapshots.is_saved();
-  if (!save && snapshots.taken() == 0) throw why;
+  if (save && resume_.any())
+    TUTTI_PROBE("end: memory ran out in an evaluation, and the step before is saved");
+  if (save && !resume_.any()) TUTTI_PROBE("end: memory ran out in a step, and the step before is saved");
+  if (!save && snapshots.taken() == 0) {
+    TUTTI_PROBE("end: memory ran out before this attempt had anything to save");
+    throw why;
+  }
+  if (!save) TUTTI_PROBE("end: memory ran out right after a checkpoint");
   if (save) snapshots.take(context, saved_state(), Snapshots::Kind::kForGood);
   snapshots.wait_for_copy(context);
   record(context, TraceKind::kDone);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "actors/compute/gradient_sync.h"
+#include "runtime/probe/probe.h"
 #include "sharding/shard_plan.h"
 #include "sharding/unit_gradients.h"
 #include "tensors/finite.h"
@@ -48,6 +49,8 @@ class UnitSync final : public GradientSync, private UnitGradients::Owner {
   void end_microbatch() override { gradients_.end_microbatch(); }
   void leave_after(std::size_t unit) override { gradients_.leave_after(unit); }
   void abandon_pass() override {
+    if (std::ranges::any_of(under_way_, [](const auto& sum) { return sum.has_value(); }))
+      TUTTI_PROBE("sharding: a pass is abandoned while sums of units are under way");
     gradients_.abandon_step();
     under_way_ = {};
   }
@@ -151,12 +154,17 @@ class UnitSync final : public GradientSync, private UnitGradients::Owner {
     const auto names = names_of(state_);
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
       const Bucket bucket = with_only(gradients_.buckets()[b], trained);
-      if (bucket.slots.empty()) continue;
+      if (bucket.slots.empty()) {
+        TUTTI_PROBE("sharding: all parameters of a unit are frozen");
+        continue;
+      }
       Place& place = buckets_[b];
       place.index = static_cast<int>(live_.size());
       place.cut = cut_by_rows(bucket, like_, state_.topology.share.pieces);
       place.rows.emplace(bucket, like_, state_.topology.share, RowsOfRank::In::kPart);
       place.names = place.rows->parts(names);
+      if (part_size(place) == 0) TUTTI_PROBE("sharding: a rank has no row of a unit");
+      if (!place.direct) TUTTI_PROBE("sharding: sums of a unit are cast");
       place.sums = place.memory.view(sum_dtype(place, bucket)).narrow(0, 0, part_size(place));
       live_.push_back(b);
     }
@@ -227,6 +235,8 @@ class UnitSync final : public GradientSync, private UnitGradients::Owner {
   // Memory that an earlier bucket of the same turn has left.
   at::Tensor memory_of(std::size_t bucket) override {
     const std::size_t turn = buckets_[bucket].turn;
+    if (under_way_[turn] && under_way_[turn]->microbatch < microbatch_)
+      TUTTI_PROBE("sharding: a sum of the microbatch before is still under way");
     complete(under_way_[turn]);
     return memory_[turn];
   }

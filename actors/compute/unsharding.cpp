@@ -9,6 +9,7 @@
 
 #include "runtime/error.h"
 #include "runtime/hashes.h"
+#include "runtime/probe/probe.h"
 #include "sharding/autocast.h"
 #include "sharding/shard_plan.h"
 
@@ -140,6 +141,7 @@ void Unsharding::wait(std::size_t unit) {
 }
 
 void Unsharding::free(std::size_t unit) {
+  if (asked_for_[unit] != kNone) TUTTI_PROBE("sharding: a unit is freed while its gather is under way");
   wait(unit);
   for (std::size_t b = parameters_.first_block(unit); b < parameters_.last_block(unit); ++b)
     parameters_.free(b);
@@ -225,7 +227,9 @@ class UnshardOnce final : public Unsharding {
       rows.add({static_cast<const std::byte*>(host.const_data_ptr()), host.nbytes()});
     }
     const uint64_t now = rows.value();
-    return std::exchange(frozen_rows_, now) != now;
+    const bool changed = std::exchange(frozen_rows_, now) != now;
+    if (changed) TUTTI_PROBE("sharding: frozen rows of a rank changed");
+    return changed;
   }
 
   std::vector<bool> trained_;  // of the plan; empty: no backward
@@ -289,6 +293,7 @@ class UnshardByUnit final : public Unsharding {
     free_later_than(0);
     std::size_t end = next_;
     while (end < uses_.size() && uses_[end].microbatch == microbatch_) ++end;
+    if (next_ < end) TUTTI_PROBE("sharding: a rank serves gathers for other ranks alone");
     skip_to(end);
     Unsharding::end_microbatch();
   }
@@ -333,9 +338,15 @@ class UnshardByUnit final : public Unsharding {
 
   void unshard(std::size_t unit, Phase phase) override {
     if (asked_for_[unit] != kNone) return wait(unit);
-    if (is_held(unit)) return;
+    if (is_held(unit)) {
+      if (phase == Phase::kBackward) TUTTI_PROBE("sharding: a unit is still there when its backward begins");
+      return;
+    }
     for (std::size_t u = 1; u < units_.size(); ++u)
-      if (asked_for_[u] != kNone) free(u);  // gathered ahead, and not called
+      if (asked_for_[u] != kNone) {
+        TUTTI_PROBE("sharding: a unit was gathered ahead, and not called");
+        free(u);
+      }
     const std::size_t use = find(unit, phase);
     skip_to(use);
     request(use);
@@ -352,6 +363,8 @@ class UnshardByUnit final : public Unsharding {
   void reshard(std::size_t unit, bool has_backward) override {
     const bool trains = microbatch_ != kNone && at::GradMode::is_enabled();
     const bool is_last = unit + 1 == units_.size();
+    if (trains && has_backward && !gathers_again_[unit])
+      TUTTI_PROBE("sharding: a frozen unit stays until its backward");
     if (trains && (!reshard_after_forward_ || is_last || (has_backward && !gathers_again_[unit]))) return;
     free(unit);
   }

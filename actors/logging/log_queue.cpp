@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/probe/probe.h"
+
 namespace tutti {
 namespace {
 
@@ -46,7 +48,10 @@ void LogQueue::send(Context& context, const LogEntries& entries) {
   const LogEntries read = to_.numbers_only ? numbers_in(entries) : entries;
   if (read->empty() || skips(read)) return;
   const LogEntries before = std::exchange(skipped_, nullptr);
-  if (before && !has_step(*read)) post(context, before);
+  if (before && !has_step(*read)) {
+    TUTTI_PROBE("log: a skipped report is shown before other entries");
+    post(context, before);
+  }
   post(context, read);
 }
 
@@ -54,6 +59,7 @@ bool LogQueue::skips(const LogEntries& entries) {
   if (to_.report_interval == Nanoseconds(0) || !is_step_report(*entries)) return false;
   const double now_s = entries->front().time.at.total_wct;
   if (now_s - reported_s_ < seconds(to_.report_interval)) {
+    if (skipped_) TUTTI_PROBE("log: the report of a step is replaced before it is shown");
     skipped_ = entries;
     return true;
   }
@@ -73,7 +79,10 @@ void LogQueue::post(Context& context, const LogEntries& entries) {
 }
 
 void LogQueue::end(Context& context) {
-  if (const LogEntries report = std::exchange(skipped_, nullptr)) post(context, report);
+  if (const LogEntries report = std::exchange(skipped_, nullptr)) {
+    TUTTI_PROBE("log: a skipped report is shown at the end");
+    post(context, report);
+  }
   if (lost_ > 0)
     log_.warning(to_.name + " lost " + std::to_string(lost_) + " records, for which it was too slow");
 }

@@ -6,6 +6,7 @@
 #include "io/checkpoint/saved_state.h"
 #include "io/foreign/foreign_checkpoint.h"
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 
 namespace tutti {
 namespace {
@@ -59,7 +60,10 @@ CheckpointSearch CheckpointStore::search() {
           .verify =
               [this](const Checkpoint& checkpoint) {
                 const auto rejected = rejected_.find(checkpoint.folder);
-                if (rejected != rejected_.end()) throw OperatingError(rejected->second);
+                if (rejected != rejected_.end()) {
+                  TUTTI_PROBE("resume: a rejected checkpoint is ignored");
+                  throw OperatingError(rejected->second);
+                }
               }};
 }
 
@@ -103,10 +107,13 @@ void CheckpointStore::begin(const std::string& resumed) {
   remove_unpublished(disk_, folder_, settings_.set.names);
   const auto names = published_checkpoints(disk_, folder_, settings_.set.names);
   const std::size_t own = own_steps(names, resumed);
+  if (own > 0 && own < names.size()) TUTTI_PROBE("checkpoint: later checkpoints are put aside");
+  if (own == 0 && !names.empty()) TUTTI_PROBE("checkpoint: a fresh start puts all aside");
   if (own < names.size()) move_aside({names.begin() + static_cast<int64_t>(own), names.end()});
   if (uploads_) uploads_->begin({names.begin(), names.begin() + static_cast<int64_t>(own)});
   if (own == 0) return;
   resumed_ = names[own - 1];
+  if (own == 1) TUTTI_PROBE("checkpoint: the run resumes from the oldest");
   if (!settings_.set.latest.empty()) disk_.symlink(resumed_, folder_ + "/" + settings_.set.latest);
 }
 
@@ -140,6 +147,7 @@ std::string CheckpointStore::publish(const std::string& name, const std::string&
   try {
     publish_checkpoint(disk_, unfinished, folder_ + "/" + name, manifest, settings_.set.latest, &layout_);
   } catch (const OperatingError& error) {
+    TUTTI_PROBE("checkpoint: rank 0 cannot publish");
     return error.what();
   }
   values_.erase(name);
@@ -164,6 +172,8 @@ void CheckpointStore::prune(const std::string& newest) try {
   if (settings_.best) best = best_checkpoints(*settings_.best, measured(names));
   if (!best.empty()) disk_.symlink(best[0], folder_ + '/' + kBest);
   if (settings_.keep < 0) return;
+  if (std::ssize(names) > std::max(settings_.keep, 1))
+    TUTTI_PROBE("checkpoint: an old checkpoint is removed");
   for (std::size_t i = 0; i + std::max(settings_.keep, 1) < names.size(); ++i)
     if (names[i] != resumed_ && std::ranges::count(best, names[i]) == 0 &&
         (!uploads_ || uploads_->drop(names[i])))

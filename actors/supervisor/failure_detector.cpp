@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/probe/probe.h"
+
 namespace tutti {
 namespace {
 
@@ -27,11 +29,17 @@ std::optional<FailureDetector::Failure> FailureDetector::check(TimePoint now) {
   excuse_own_absence(now);
   for (const auto& [rank, peer] : peers_) {
     const Nanoseconds silent = now - peer.received;
-    if (silent > hang_timeout_)
+    if (silent > hang_timeout_) {
+      TUTTI_PROBE("hang: another rank is silent");
       return failure(now, EndKind::kHang, rank,
                      "has not been heard for " + std::to_string(static_cast<int>(seconds(silent))) + " s");
+    }
     if (peer.last.waiting || peer.last.age_s <= seconds(hang_timeout_)) continue;
-    if (!peer.last.unhurried()) return failure(now, EndKind::kHang, rank, "hangs");
+    if (!peer.last.unhurried()) {
+      TUTTI_PROBE("hang: another rank does nothing for long");
+      return failure(now, EndKind::kHang, rank, "hangs");
+    }
+    TUTTI_PROBE("hang: another rank may take long");
     warn_slow(now, rank);
   }
   return check_collective(now);
@@ -51,6 +59,7 @@ std::optional<FailureDetector::Failure> FailureDetector::check_stop_request(Time
 void FailureDetector::excuse_own_absence(TimePoint now) {
   const Nanoseconds away = now - std::exchange(last_check_, now);
   if (away < kSilentAfter / 2) return;
+  TUTTI_PROBE("hang: this rank was away itself");
   for (auto& [rank, peer] : peers_) peer.received = std::min(peer.received + away, now);
   all_wait_since_ = std::min(all_wait_since_ + away, now);
 }
@@ -72,6 +81,7 @@ std::optional<FailureDetector::Failure> FailureDetector::check_collective(TimePo
   if (all.empty() || all != all_wait_) all_wait_since_ = now;
   all_wait_ = all;
   if (now - all_wait_since_ <= hang_timeout_) return std::nullopt;
+  TUTTI_PROBE("hang: all ranks wait for a collective");
   return Failure{std::nullopt,
                  {EndKind::kHang, "a collective hangs: " +
                                       (done ? waiting + " waits for it, all others are done"

@@ -5,6 +5,7 @@
 
 #include "actors/messages/control_text.h"
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 #include "tensors/memory/out_of_memory.h"
 
 namespace tutti {
@@ -85,6 +86,7 @@ bool RunStart::good(const std::vector<Statement>& statements) {
   const std::vector<std::string> texts = agreed(statements);
   const auto damaged = std::ranges::find_if(texts, [](const std::string& text) { return !text.empty(); });
   if (damaged == texts.end()) return true;
+  if (damaged != texts.begin()) TUTTI_PROBE("resume: another rank than 0 finds the damage");
   store_.reject(prepare_.checkpoint, ControlText::parse(*damaged).field(1));
   return false;
 }

@@ -5,6 +5,7 @@
 
 #include "actors/messages/control_text.h"
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 
 namespace tutti {
 
@@ -14,6 +15,8 @@ Publisher::Publisher(const Job& job, CheckpointStore& store, ActorId checkpointe
 
 std::optional<Publisher::Conclusion> Publisher::add(Context& context, int rank, Durable part) {
   const std::string name = part.name;
+  if (!unpublished_.empty() && !unpublished_.contains(name))
+    TUTTI_PROBE("checkpoint: the files of two wait to be published");
   unpublished_[name][rank] = std::move(part);
   if (static_cast<int>(unpublished_[name].size()) < job_.world) return std::nullopt;
   Parts parts = std::move(unpublished_.extract(name).mapped());
@@ -22,6 +25,7 @@ std::optional<Publisher::Conclusion> Publisher::add(Context& context, int rank, 
   if (error.empty()) {
     log_.info("checkpoint " + name + " is published");
   } else {
+    if (failed_ > 0) TUTTI_PROBE("checkpoint: a second checkpoint fails in an attempt");
     log_.warning("checkpoint " + name + " failed (" + std::to_string(++failed_) +
                  " so far), the last good one stays: " + error);
     store_.discard(unfinished);
@@ -36,7 +40,13 @@ std::optional<Publisher::Conclusion> Publisher::add(Context& context, int rank, 
 std::string Publisher::publish(const std::string& name, const std::string& unfinished, Parts& parts) {
   CheckpointManifest manifest;
   for (auto& [rank, part] : parts) {
-    if (!part.error.empty()) return "rank " + std::to_string(rank) + ": " + part.error;
+    if (!part.error.empty()) {
+      if (rank == 0)
+        TUTTI_PROBE("checkpoint: rank 0 cannot write its file");
+      else
+        TUTTI_PROBE("checkpoint: another rank than 0 cannot write its file");
+      return "rank " + std::to_string(rank) + ": " + part.error;
+    }
     manifest.files.push_back(std::move(part.file));
     if (manifest.state.empty()) manifest.state = std::move(part.state);
   }
@@ -51,7 +61,10 @@ DurableLogs::DurableLogs(const std::vector<LogActor>& logs, Log& log) : log_(log
 // A log that has not answered yet gets no second request, which would fill its mailbox.
 void DurableLogs::sync(Context& context, const std::string& checkpoint) {
   for (DurableLog& log : logs_) {
-    if (log.syncing && !log.syncing.ready()) continue;
+    if (log.syncing && !log.syncing.ready()) {
+      TUTTI_PROBE("log: a log still writes at the next checkpoint");
+      continue;
+    }
     log.syncing = context.request<LogSynced>(log.to.writer, SyncLog{});
     log.until =
         context.now() + (log.late ? std::min(kLateTimeout, log.to.sync_timeout) : log.to.sync_timeout);
@@ -112,6 +125,7 @@ void Supervisor::agreed(Context& context, const std::vector<Statement>& statemen
   if (stage_ == Stage::kOpening) return verify_or_prepare(context, start_.named(statements));
   if (stage_ == Stage::kVerifying) {
     if (start_.good(statements)) return verify_or_prepare(context, {});
+    TUTTI_PROBE("resume: all ranks turn to an older checkpoint");
     stage_ = Stage::kOpening;
     return context.send(actors_.sync, Agree{start_.naming()});
   }
@@ -163,11 +177,17 @@ void Supervisor::handle_control(Context& context, int from, const std::string& t
   if (order.verb() == "durable") {
     add_part(context, from, parse_durable(order));
   } else if (order.verb() == kFinishVerb) {
+    if (!done_) TUTTI_PROBE("end: rank 0 is through before this rank");
     agreed_end_ = parse_end(order).kind;
     finish_if_ready(context);
   } else if (order.verb() == kAbortVerb) {
+    TUTTI_PROBE("end: another rank's failure ends this rank");
     context.abort(parse_end(order));
   } else if (order.verb() == kStopVerb) {
+    TUTTI_PROBE("stop: another rank passes the request on");
+    if (stage_ != Stage::kTraining)
+      TUTTI_PROBE("stop: another rank's request comes before training or after");
+    if (stop_requested_) TUTTI_PROBE("stop: requests of two ranks cross");
     prepare_to_stop(context);
   } else {
     TUTTI_ASSERT(false, "an unknown control packet: " + text);
@@ -186,12 +206,18 @@ void Supervisor::add_part(Context& context, int rank, Durable part) {
   if (!conclusion) return;
   throw_if_failed(context);
   if (!conclusion->last) return;
+  if (!conclusion->published) TUTTI_PROBE("end: the last checkpoint failed");
+  if (!done_) TUTTI_PROBE("end: the last checkpoint is published before rank 0 is through");
   agreed_end_ = conclusion->published ? EndKind::kDone : EndKind::kNoLastCheckpoint;
   finish_if_ready(context);
 }
 
 void Supervisor::stop_requested(Context& context) {
-  if (const auto failure = failures_.check_stop_request(context.now())) return fail(context, *failure);
+  if (const auto failure = failures_.check_stop_request(context.now())) {
+    TUTTI_PROBE("stop: asked for while another rank is silent");
+    return fail(context, *failure);
+  }
+  if (stop_requested_) TUTTI_PROBE("stop: a rank is asked twice");
   if (!stop_requested_) send_others(context, ControlText({kStopVerb}).text());
   prepare_to_stop(context);
 }
@@ -238,13 +264,18 @@ void Supervisor::trained(Context& context, TrainingDone done) {
   }
   done_ = std::move(done);
   throw_if_failed(context);
-  if (!done_->failure && !done_->checkpoint_follows) return finish(context, EndKind::kDone);
+  if (!done_->failure && !done_->checkpoint_follows) {
+    TUTTI_PROBE("end: no last checkpoint is needed");
+    return finish(context, EndKind::kDone);
+  }
   finish_if_ready(context);
 }
 
 // On rank 0: a failure that all ranks know is thrown once the last checkpoint is concluded, then by each
 // rank.
 void Supervisor::throw_if_failed(Context& context) {
+  if (rank_ == 0 && done_ && done_->failure && publisher_.concluded() != done_->checkpoints)
+    TUTTI_PROBE("end: a run that gives up waits for its last checkpoint");
   if (rank_ != 0 || !done_ || !done_->failure || publisher_.concluded() != done_->checkpoints) return;
   send_others_and_wait(context, std::nullopt, end_order(kFinishVerb, {done_->failure->kind()}));
   throw *done_->failure;
@@ -262,8 +293,14 @@ void Supervisor::finish_if_ready(Context& context) {
 void Supervisor::finish(Context& context, EndKind kind) {
   stage_ = Stage::kFinished;
   end_ = kind;
-  if (kind == EndKind::kDone && done_->stopped) end_ = EndKind::kStopped;
-  if (kind == EndKind::kDone && done_->skipping) end_ = EndKind::kSkipping;
+  if (kind == EndKind::kDone && done_->stopped) {
+    TUTTI_PROBE("end: stopped on request");
+    end_ = EndKind::kStopped;
+  }
+  if (kind == EndKind::kDone && done_->skipping) {
+    TUTTI_PROBE("end: the last steps were all skipped");
+    end_ = EndKind::kSkipping;
+  }
   context.send(actors_.loader, Stop{});
   for (const ActorId loader : actors_.eval_loaders) context.send(loader, Stop{});
   for (const auto& log : actors_.logs) context.send(log.writer, FinishLog{});

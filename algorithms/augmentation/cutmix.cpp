@@ -6,6 +6,7 @@
 
 #include "algorithms/augmentation/fit.h"
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -67,6 +68,7 @@ CutMixed cutmix_batch(const at::Tensor& input, const at::Tensor& target, Draws& 
 
 SampleMixing::Mixed CutMix::mix(const State& state, const at::Tensor& input, const at::Tensor& partners) {
   bbox_ = draw_bbox(input, how_, *state.draws("CutMix"));
+  if (bbox_.area() == 0) TUTTI_PROBE("cutmix: the box is empty");
   return {cut_and_mixed(input, bbox_, partners), 1.0 - adjusted_lambda(input, bbox_)};
 }
 

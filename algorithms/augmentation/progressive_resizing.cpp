@@ -10,6 +10,7 @@
 #include "data/transforms/picked_pixels.h"
 #include "data/transforms/transform.h"
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -83,6 +84,7 @@ bool ProgressiveResizing::match(Event event, const State&) const { return event 
 
 void ProgressiveResizing::apply(Event, State& state, Logger& logger) {
   const double scale = scale_at(state.elapsed_duration().value());
+  if (scale == 1.0) TUTTI_PROBE("resizing: images have their full size");
   resize(state.batch, scale, *state.draws("ProgressiveResizing"));
   const at::Tensor& images = options_.input_key.get(state.batch);
   logger.log_metrics({{"progressive_resizing/height", static_cast<double>(images.size(2))},

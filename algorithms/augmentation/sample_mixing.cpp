@@ -6,6 +6,7 @@
 #include "algorithms/augmentation/fit.h"
 #include "models/losses.h"
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -30,6 +31,7 @@ void SampleMixing::apply(Event event, State& state, Logger&) {
     const at::Tensor& input = options_.input_key.get(state.batch);
     const at::Tensor partners =
         state.draws(name() + "/partners", state.first_sample)->permutation(input.size(0));
+    if (partners.numel() == 1) TUTTI_PROBE("mixing: a microbatch of one sample has no partner");
     partners_.assign(partners.data_ptr<int64_t>(), partners.data_ptr<int64_t>() + partners.numel());
     Mixed mixed = mix(state, input, copy_to_device(partners, input.device()));
     share_ = mixed.share;

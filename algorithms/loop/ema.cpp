@@ -8,6 +8,7 @@
 #include "algorithms/loop/lasting_tensors.h"
 #include "io/checkpoint/checkpoint.h"
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -102,6 +103,7 @@ void EMA::apply(Event event, State& state, Logger&) {
 void EMA::update(State& state) {
   const at::NoGradGuard no_grad;
   if (!std::exchange(started_, true)) {
+    if (state.timestamp.batch > 1) TUTTI_PROBE("ema: averages begin in the middle of training");
     copy_tensors(averages_, lasting_tensors(state));
     publish(state);
   }
@@ -121,6 +123,8 @@ void EMA::swap(State& state) {
     averages_[i].second.copy_(weights[i].second);
     weights[i].second.copy_(average);
   }
+  if (swapped_ && state.evaluation_cut)
+    TUTTI_PROBE("ema: weights come back after an evaluation that was cut");
   swapped_ = !swapped_;
 }
 

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -18,7 +19,11 @@ constexpr double kNormFloor = 1e-6;  // torch.nn.utils.clip_grad_norm_'s
 
 void clip_norm(const std::vector<at::Tensor>& gradients, double norm, double threshold) {
   const double factor = threshold / (norm + kNormFloor);
-  if (!(factor >= 1.0)) at::_foreach_mul_(gradients, factor);
+  if (factor >= 1.0) {
+    TUTTI_PROBE("clipping: a norm is below the threshold");
+    return;
+  }
+  at::_foreach_mul_(gradients, factor);
 }
 
 void clip_value(const std::vector<at::Tensor>& gradients, double limit) {

@@ -7,6 +7,7 @@
 #include "models/losses.h"
 #include "models/model.h"
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -74,10 +75,12 @@ void LabelSmoothing::apply(Event event, State& state, Logger&) {
     const bool are_mixed = !target_key_.get(batch).is_same(batch[kSmoothed]);  // by MixUp or CutMix
     target_key_.set(batch, original);
     batch = without_own(batch);
-    if (are_mixed)
+    if (are_mixed) {
+      TUTTI_PROBE("label smoothing: targets are mixed, too");
       state.loss_weight = smoothed;  // of probabilities, wherever smoothing stands
-    else if (!state.composer)
+    } else if (!state.composer) {
       mean_over_batch(state, original, smoothed);
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 #include "runtime/text.h"
 #include "training/state.h"
 
@@ -86,10 +87,12 @@ bool LayerFreezing::match(Event event, const State&) const {
 
 void LayerFreezing::apply(Event event, State& state, Logger& logger) {
   if (event == Event::kFitStart) {
+    if (depth_ > 0) TUTTI_PROBE("resume: layers are frozen again");
     freeze_first(*state.model, depth_);
     return freeze_views(state);
   }
   const FrozenLayers frozen = freeze_layers(*state.model, state.elapsed_duration().value(), start_, level_);
+  if (frozen.depth > depth_) TUTTI_PROBE("freezing: more layers than before");
   depth_ = std::max(depth_, frozen.depth);
   freeze_views(state);
   logger.log_metrics({{"layer_freezing/layers_frozen", static_cast<double>(frozen.depth)},

@@ -12,6 +12,7 @@
 #include <numeric>
 
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 #include "runtime/text.h"
 #include "training/state.h"
 
@@ -124,10 +125,15 @@ int64_t SelectiveBackprop::forwards(const State& state) const {
 }
 
 void SelectiveBackprop::apply(Event, State& state, Logger&) {
-  if (state.batch.samples() == 0) return;
+  if (state.batch.samples() == 0) {
+    TUTTI_PROBE("selective backprop: a rank without samples");
+    return;
+  }
   const at::Tensor losses = losses_of(state, state.batch);
   const auto draws = state.draws("SelectiveBackprop", state.first_sample);
   const at::Tensor chosen = choose_by_loss(losses, options_.keep, *draws);
+  if (chosen.size(0) == 1) TUTTI_PROBE("selective backprop: a single sample is kept");
+  if (chosen.size(0) < state.grad_accum) TUTTI_PROBE("selective backprop: fewer samples than microbatches");
   state.kept_samples = static_cast<double>(chosen.size(0)) / static_cast<double>(state.batch.samples());
   state.batch = state.batch.map([&](const at::Tensor& array) { return array.index_select(0, chosen); });
 }

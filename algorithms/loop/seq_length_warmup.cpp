@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -97,6 +98,7 @@ bool SeqLengthWarmup::match(Event event, const State&) const { return event == E
 
 void SeqLengthWarmup::apply(Event, State& state, Logger& logger) {
   const int64_t length = length_at(state);
+  if (length == options_.max_seq_length) TUTTI_PROBE("sequence length: the warm-up is over");
   state.set_batch(set_batch_sequence_length(state.batch, length, options_));
   logger.log_metrics({{"seq_length_warmup/curr_seq_len", static_cast<double>(length)},
                       {"seq_length_warmup/curr_bs", static_cast<double>(state.batch.samples())}});

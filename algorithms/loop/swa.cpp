@@ -9,6 +9,7 @@
 #include "algorithms/loop/lasting_tensors.h"
 #include "io/json/json_line.h"
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -64,11 +65,17 @@ void SWA::apply(Event event, State& state, Logger&) {
     averages_ = copies_of(lasting_tensors(state));
     return;
   }
-  if (event == Event::kFitEnd) return complete(state);
+  if (event == Event::kFitEnd) {
+    TUTTI_PROBE("swa: averages become the weights at the end of the fit");
+    return complete(state);
+  }
   const int64_t before = averaged_;
   if (event == update_event_) update(state);
   if (options_.schedule_swa_lr && (averaged_ > before || !state.composer)) set_rate(state);
   const bool ends = event == update_event_ && !state.composer && averaged_ > 0 && is_over(state);
+  if (ends) TUTTI_PROBE("swa: averages become the weights in the last step");
+  if (!ends && has_passed(options_.swa_end, state))
+    TUTTI_PROBE("swa: averages become the weights at swa_end");
   if (ends || has_passed(options_.swa_end, state)) complete(state);
 }
 
@@ -106,7 +113,10 @@ void SWA::set_rate(State& state) const {
 void SWA::complete(State& state) {
   copy_tensors(lasting_tensors(state), averages_);
   completed_ = true;
-  if (!state.inference_tensors.empty()) serve(state);
+  if (!state.inference_tensors.empty()) {
+    TUTTI_PROBE("swa: its averages meet those of EMA");
+    serve(state);
+  }
 }
 
 // What evaluations use in place of the weights, EMA's averages, is of weights from before.
@@ -136,6 +146,8 @@ void SWA::restore(const std::string& json) {
   averaged_ = json_integer(json, "averaged", 0);
   swa_lr_ = json_number(json, "swa_lr");
   completed_ = json_integer(json, "completed", 0) != 0;
+  if (completed_) TUTTI_PROBE("resume: after the end of SWA");
+  if (averaged_ > 0 && !completed_) TUTTI_PROBE("resume: in the middle of SWA");
 }
 
 AlgorithmPtr SWAOptions::make(const Setting& section) const try {

@@ -12,6 +12,7 @@
 #include "data/dataset.h"
 #include "models/layers/activation.h"
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 #include "tensors/device.h"
 #include "training/state.h"
 
@@ -65,6 +66,8 @@ TensorTree GyroDropoutLayer::forward(const TensorTree& input) {
 void GyroDropoutLayer::choose_masks(int64_t features) {
   const int64_t step = run_ ? run_->timestamp.batch : calls_++, round = step / iter_num_;
   if (round == round_ && features == features_) return;
+  if (features == features_) TUTTI_PROBE("gyro dropout: other masks are picked");
+  if (run_ && features != features_ && round > 0) TUTTI_PROBE("resume: gyro dropout draws its masks again");
   const auto numbers = draws("masks", 0);
   if (features != features_) {
     const at::Tensor kept = numbers->uniforms({options_.sigma, features}).gt(options_.p).to(at::kFloat);

@@ -11,6 +11,7 @@
 #include "collectives/header_log.h"
 #include "collectives/ordered_sum.h"
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 #include "tensors/finite.h"
 
 namespace tutti {
@@ -61,6 +62,8 @@ bool reduce(const Jobs& jobs) {
 bool scatter_to(int rank, const Jobs& jobs) {
   const CollectiveJob& to = jobs[rank];
   bool finite = true;
+  if (to.cut->runs(rank).empty()) TUTTI_PROBE("collectives: a rank has no part of a reduce-scatter");
+  if (to.cut->runs(rank).size() > 1) TUTTI_PROBE("collectives: a rank's part lies in several places");
   for (const CutRun& run : to.cut->runs(rank)) {
     if (!to.part.defined()) break;
     std::vector<at::Tensor> inputs;

@@ -3,8 +3,10 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "runtime/probe/probe.h"
 #include "tensors/device.h"
 
 namespace tutti {
@@ -12,7 +14,9 @@ namespace tutti {
 TensorTree ResidualBlock::forward(const TensorTree& input) {
   const at::Tensor& x = input.tensor();
   const bool whole = drop_ && context().training && !drop_->each_sample;
-  return whole && !context().draws(drop_->name)->bernoulli(1.0 - drop_->rate) ? skip(x) : joined(x);
+  if (!whole || context().draws(drop_->name)->bernoulli(1.0 - drop_->rate)) return joined(x);
+  TUTTI_PROBE("stochastic depth: a block is left out");
+  return skip(x);
 }
 
 at::Tensor ResidualBlock::join(at::Tensor main, const at::Tensor& shortcut) { return main + shortcut; }
@@ -36,6 +40,8 @@ at::Tensor ResidualBlock::kept_samples(const at::Tensor& main) const {
     const double drawn = context().draws(drop_->name, context().first_sample + i)->uniform(0.0, 1.0);
     sample[i] = std::floor(static_cast<float>(1.0 - drop_->rate) + static_cast<float>(drawn));
   }
+  if (std::all_of(sample, sample + shape[0], [](float factor) { return factor == 0.0F; }))
+    TUTTI_PROBE("stochastic depth: all samples of a microbatch lose a block");
   return copy_to_device(kept.to(main.scalar_type()), main.device());
 }
 

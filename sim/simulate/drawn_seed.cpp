@@ -9,6 +9,7 @@
 #include "job/recipe_catalogs.h"
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 
 namespace tutti {
 namespace {
@@ -58,6 +59,7 @@ SeedResult simulate_drawn(const RecipeSpace& space, const DrawnSeedOptions& opti
       return result;
     } catch (const UserError& error) {
       ++refusals[reason_of(error, drawn.recipe.position.file)];
+      clear_probes();  // of the refused recipe
     } catch (const std::exception& error) {
       return without_run(seed, std::string("the run without faults: ") + error.what());
     }

@@ -27,7 +27,7 @@ constexpr const char* kBegin = "tutti-seed-begins";
 constexpr const char* kHeartbeatLine = "tutti-seed-heartbeat";
 constexpr const char *kRefusal = "tutti-seeds-refused", *kNoMemory = "tutti-seeds-lack-memory";
 constexpr const char* kResult = "tutti-seed-result";
-constexpr std::size_t kFields = 11;
+constexpr std::size_t kFields = 12;
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts(1);
@@ -103,7 +103,7 @@ std::string result_line(const SeedResult& result) {
        {std::to_string(result.seed), std::to_string(result.weights), std::to_string(result.deliveries),
         std::to_string(result.next_draw), std::to_string(result.attempts), std::to_string(result.rank_steps),
         join(counts_text(result.faults), kItem), join(result.findings, kItem), join(result.summary, kItem),
-        join(counts_text(result.refusals), kItem)})
+        join(counts_text(result.refusals), kItem), join(result.probes, kItem)})
     text += kField + field;
   return text;
 }
@@ -122,6 +122,7 @@ std::optional<SeedResult> parse_result_line(const std::string& line) {
   result.findings = items(fields[8]);
   result.summary = items(fields[9]);
   result.refusals = parsed_counts(items(fields[10]));
+  result.probes = items(fields[11]);
   return result;
 }
 

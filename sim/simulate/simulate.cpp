@@ -20,12 +20,14 @@
 #include "runtime/error.h"
 #include "runtime/lack_of_memory.h"
 #include "runtime/printable.h"
+#include "runtime/probe/probe.h"
 #include "runtime/process/command_output.h"
 #include "runtime/process/shell.h"
 #include "runtime/process/this_process.h"
 #include "runtime/text.h"
 #include "sim/simulate/drawn_files.h"
 #include "sim/simulate/drawn_seed.h"
+#include "sim/simulate/probe_counts.h"
 #include "sim/simulate/seed_workers.h"
 #include "sim/simulate/shrink.h"
 
@@ -83,7 +85,10 @@ int simulate_share(const Setting& recipe, const SimulateOptions& options) {
   if (!run) return 2;
   for (uint64_t seed = options.first; seed <= options.last; seed += static_cast<uint64_t>(options.share_of)) {
     print_line(begin_line(seed));
-    print_line(result_line(run(seed)));
+    clear_probes();
+    SeedResult result = run(seed);
+    result.probes = hit_probes();
+    print_line(result_line(result));
   }
   return 0;
 }
@@ -135,6 +140,7 @@ class Tally {
     }
     for (const auto& [label, count] : result.faults) faults_[label] += count;
     for (const auto& [why, count] : result.refusals) refusals_[why] += count;
+    probes_.add(result.probes);
     if (options_.first == options_.last)
       for (const std::string& line : result.summary) print_line(terminal_text("  " + line));
     if (result.findings.empty()) return;
@@ -165,6 +171,7 @@ class Tally {
   }
   void print_faults() const;
   void print_refusals() const;
+  void print_probes() const;
 
   const SimulateOptions& options_;
   FaultPlan plan_;
@@ -173,6 +180,7 @@ class Tally {
   std::set<uint64_t> orders_, weights_;
   std::optional<SeedResult> first_failed_;
   std::map<std::string, int64_t> faults_, refusals_;
+  ProbeCounts probes_{probe_places()};
 };
 
 std::string Tally::weights_text() const {
@@ -220,6 +228,14 @@ void Tally::print_refusals() const {
     row("", std::to_string(-reason->first) + " times: " + reason->second);
 }
 
+void Tally::print_probes() const {
+  constexpr std::size_t kMostShown = 10;
+  row("probes", probes_.summary() + (options_.all_probes ? "" : "; --all-probes lists the others"));
+  if (!options_.all_probes) return;
+  for (const std::string& probe : probes_.never_hit()) row("never hit", probe);
+  for (const std::string& probe : probes_.rarest(kMostShown)) row("rarest", probe);
+}
+
 int Tally::print(double took_s, int jobs) const {
   const std::string where =
       drawn_ ? " drawn recipes"
@@ -230,6 +246,7 @@ int Tally::print(double took_s, int jobs) const {
   row("orders", std::to_string(orders_.size()) + " different orders of delivery");
   row("weights", weights_text());
   print_faults();
+  print_probes();
   char speed[96];
   std::snprintf(speed, sizeof speed, "%lld rank-steps in %.1f s, %.0f a second and process",
                 static_cast<long long>(rank_steps_), took_s,
@@ -239,8 +256,10 @@ int Tally::print(double took_s, int jobs) const {
   std::string failed = std::to_string(failed_);
   if (failed_ > 0) failed += ", listed above";
   if (!all_happened) failed += "; a fault of the plan did not happen in any seed, so the exit code is 1";
+  const bool lacks_probes = options_.all_probes && !probes_.all_hit();
+  if (lacks_probes) failed += "; a probe was never hit, so the exit code is 1";
   row("failed", failed);
-  return failed_ == 0 && all_happened ? 0 : 1;
+  return failed_ == 0 && all_happened && !lacks_probes ? 0 : 1;
 }
 
 constexpr uint64_t kSeedsOfACase = 8;

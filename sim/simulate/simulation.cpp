@@ -8,6 +8,7 @@
 #include "job/make_job.h"
 #include "runtime/error.h"
 #include "runtime/lack_of_memory.h"
+#include "runtime/probe/probe.h"
 #include "tensors/memory/torch_error.h"
 
 namespace tutti {
@@ -27,6 +28,7 @@ std::string nonce_of(uint64_t seed, int attempt) {
 }
 
 void read_newest(SimDisk& disk, const Job& job, KnownCheckpoints& known, SimRun& run) {
+  const UncountedProbes uncounted;
   const Checkpoint newest = newest_good_checkpoint(*disk.view(0), job.checkpoints,
                                                    {[](const std::string&) {}}, job.settings.checkpoint.set);
   if (newest.folder.empty()) return;
@@ -141,6 +143,7 @@ SimAttempt Simulation::run_attempt(const RunOptions& run_options, int number, Si
   options.timeout = timeout();
   options.journals = run_options.journals;
   options.on_published = [&](const SimDisk& now) {
+    const UncountedProbes uncounted;
     return check_published(now, job_, RandomKey(run_options.seed, "published").fold_in(number), known_,
                            findings);
   };
@@ -155,6 +158,7 @@ SimAttempt Simulation::run_attempt(const RunOptions& run_options, int number, Si
     lost_power = world.lost_power();
   }
   if (lost_power) disk.lose_power(RandomKey(run_options.seed, "power").fold_in(number));
+  const UncountedProbes uncounted;
   check_checkpoints(disk, job_, known_, findings);
   return seen;
 }

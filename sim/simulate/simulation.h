@@ -25,6 +25,7 @@ struct SeedResult {
   int64_t rank_steps = 0;
   std::vector<std::string> summary;              // one line for each attempt
   std::map<std::string, int64_t> refusals = {};  // of drawn recipes, by the reason
+  std::vector<std::string> probes = {};          // names of the probes that were hit
 
   bool same_run(const SeedResult& other) const;
 };

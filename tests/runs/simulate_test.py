@@ -78,7 +78,8 @@ class Simulate(tutti_run.RunTest):
 
     def test_each_seed_draws_a_recipe(self):
         text = self.simulate("--seeds", f"1..{10000 if IS_NIGHTLY else 300}", "--once", "--faults",
-                             FAULTS / "all.toml", recipe=DRAWN, timeout=10000)
+                             FAULTS / "all.toml", *(["--all-probes"] if IS_NIGHTLY else []), recipe=DRAWN,
+                             timeout=10000)
         self.assertRegex(text, r"refused +\d+ drawn recipes, for \d+ reasons\n")
         self.assertRegex(text, r"weights +\d+ different\n")
 
@@ -158,6 +159,22 @@ options = [{{ callbacks = [{{ kind = "plugin", name = "canary" }}] }}]
         text = self.simulate("--jobs", 1, "--seeds", "1..4", "--faults", plan, code=1)
         self.assertRegex(text, r"fault +death \(rule 1\): [1-9]")
         self.assertRegex(text, r"fault +death \(rule 2\): never happened")
+
+    def test_a_probe_that_is_never_hit_is_a_failure_if_asked_for(self):
+        plan = self.folder / "plan.toml"
+        plan.write_text('[[fault]]\nkind = "out_of_memory"\nphase = "microbatch"\n')
+        few = ["--ranks", 1, "--seeds", "1..3", "--once", "--faults", plan]
+        text = self.simulate(*few, "--all-probes", code=1)
+        hit, probes = map(int, re.search(r"^  probes +(\d+) of (\d+) hit$", text, re.M).groups())
+        self.assertGreater(hit, 10, text)
+        never = re.findall(r"^  never hit +(\w\S+\.cpp):\d+: (.+)$", text, re.M)
+        self.assertEqual(len(never), probes - hit, text)
+        for source, _ in never:
+            self.assertTrue((SOURCE / source).exists(), source)
+        self.assertIn("verdict: memory ran out on all ranks", [name for _, name in never])
+        self.assertEqual(len(re.findall(r"^  rarest +[1-3]: .+: .+$", text, re.M)), 10, text)
+        self.assertRegex(text, r"failed +0; a probe was never hit, so the exit code is 1\n$")
+        self.assertRegex(self.simulate(*few), fr"probes +{hit} of {probes} hit; --all-probes lists the others\n")
 
     def test_faults_of_several_ranks_are_not_missed_on_one(self):
         plan = self.folder / "plan.toml"

@@ -30,6 +30,7 @@ Findings commented_out_code(const SourceTree& tree);
 Findings empty_names(const SourceTree& tree);
 Findings headers_without_pragma_once(const SourceTree& tree);
 Findings types_of_one_name(const SourceTree& tree);
+Findings ill_named_probes(const SourceTree& tree);
 
 // rules_of_includes.cpp
 Findings forbidden_folders(const SourceTree& tree);

@@ -143,4 +143,25 @@ Findings types_of_one_name(const SourceTree& tree) {
   return findings;
 }
 
+// A probe's record is in a section of the linker, where functions of headers would be there twice.
+Findings ill_named_probes(const SourceTree& tree) {
+  static const std::regex form("\"[a-z]+( [a-z]+)*: [^ ].*\"");
+  std::map<std::string, std::string> places;  // by name
+  Findings findings;
+  for (const SourceFile& file : tree) {
+    if (!file.is_cpp() || file.path == "runtime/probe/probe.h") continue;
+    for (std::size_t i = 0; i < file.code.size(); ++i) {
+      if (file.code[i].find("TUTTI_PROBE(") == std::string::npos) continue;
+      const bool breaks = file.strings[i].empty() && i + 1 < file.strings.size();
+      const std::string name = file.strings[breaks ? i + 1 : i];
+      const auto [known, is_new] = places.emplace(name, file.path);
+      if (file.is_header()) findings.push_back(finding(file, i + 1, "a probe in a header"));
+      if (!is_new) findings.push_back(finding(file, i + 1, known->second + " has a probe of this name too"));
+      if (!std::regex_match(name, form))
+        findings.push_back(finding(file, i + 1, "a probe's name is \"part: state\", and not " + name));
+    }
+  }
+  return findings;
+}
+
 }  // namespace tutti

@@ -13,6 +13,7 @@
 #include "data/dataset.h"
 #include "models/layers/lent_zeros.h"
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 #include "tensors/memory/out_of_memory.h"
 #include "tensors/memory/torch_error.h"
 #include "training/evaluation/answers.h"
@@ -99,19 +100,27 @@ class BatchEvaluation {
     const Sums before = sums_of(metrics_);
     const Timestamp began = state_.eval_timestamp;
     const int64_t samples = batch ? batch->samples() : 0;
+    if (batch && samples == 0) TUTTI_PROBE("evaluation: a rank without samples");
     if (batch && samples == 0 && alone) return true;
     for (;;) {
       const auto failure = attempt(samples > 0 ? *batch : Batch());
       const at::Tensor flags = at::tensor({batch ? 0.0 : 1.0, failure ? 1.0 : 0.0}, at::kDouble);
       if (!alone) state_.services->sum_over_ranks(flags);
       counts.stopped = flags[0].item<double>() > 0 ? 1 : 0;
+      if (counts.stopped > 0 && batch)
+        TUTTI_PROBE("evaluation: other ranks were asked to stop before this rank");
       if (counts.stopped > 0) return false;
       if (flags[1].item<double>() == 0) return true;
+      if (failure)
+        TUTTI_PROBE("evaluation: memory ran out on this rank");
+      else
+        TUTTI_PROBE("evaluation: memory ran out on another rank, and this rank repeats the batch");
       state_.eval_timestamp = began;
       for (std::size_t m = 0; m < metrics_.size(); ++m) metrics_[m]->sums() = before[m];
       const int64_t part = std::min({cut_.fits, cut_.planned, alone ? samples : largest_});
       cut_.fits = (part + 1) / 2;
       if (part > 1) continue;
+      TUTTI_PROBE("evaluation: memory ran out with one sample at a time");
       counts.too_large = failure ? 1 : 0;
       if (failure) counts.failure = ": " + reason_of_lack(*failure);
       return false;
@@ -154,6 +163,7 @@ class BatchEvaluation {
   }
 
   void forward_planned(const Batch& planned) {
+    if (cut_.fits < planned.samples()) TUTTI_PROBE("evaluation: later batches stay in smaller parts");
     for (int64_t begin = 0; begin < planned.samples(); begin += cut_.fits) {
       state_.batch = part_of(planned, begin, cut_.fits);
       engine_.run_event(Event::kEvalBeforeForward);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "io/json/json_line.h"
+#include "runtime/probe/probe.h"
 #include "runtime/text.h"
 
 namespace tutti {
@@ -54,9 +55,10 @@ void MetricsFile::resume(int64_t step) {
       if (key.starts_with("metrics/"))
         evaluated_before_.insert(evaluation_key(step, key, json_number(line, key)));
   }
-  if (last > 0 && last < step)
-    warn_(lines_.path() + ": the lines of steps " + std::to_string(last + 1) + " to " + std::to_string(step) +
-          " are missing");
+  if (last == 0 || last >= step) return;
+  TUTTI_PROBE("metrics: lines before the resumed step are missing");
+  warn_(lines_.path() + ": the lines of steps " + std::to_string(last + 1) + " to " + std::to_string(step) +
+        " are missing");
 }
 
 void MetricsFile::log_metrics(const LoggedMetrics& metrics, const LogTime&) {
@@ -108,6 +110,8 @@ void MetricsFile::log_evaluation(const LoggedMetrics& metrics, const LogTime& ti
   for (const auto& [name, value] : metrics)
     if (!evaluated_before_.contains(evaluation_key(time.at.batch, name, value)))
       fields.emplace_back(name, value);
+  if (fields.size() < empty_size + metrics.size())
+    TUTTI_PROBE("metrics: an evaluation was logged by the attempt before");
   if (fields.size() > empty_size || metrics.empty()) lines_.append(json_line(fields));
 }
 

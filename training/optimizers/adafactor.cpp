@@ -11,6 +11,8 @@
 #include <limits>
 #include <utility>
 
+#include "runtime/probe/probe.h"
+
 namespace tutti {
 namespace {
 
@@ -186,6 +188,7 @@ void Adafactor::apply(const Call& call, size_t place, const Member& member, at::
   const double rate = std::min(lr, 1.0 / std::sqrt(static_cast<double>(steps(member.index))));
   const double scale = rate * std::max(options_.eps2, std::sqrt(weights_->value(place)) / root);
   const double clip = std::max(1.0, std::sqrt(updates_->value(place)) / (root * options_.d));
+  if (clip > 1.0) TUTTI_PROBE("adafactor: an update is clipped");
   at::Tensor weight = member.weight;
   if (call.weight_decay != 0.0) weight.mul_(1.0 - lr * call.weight_decay);
   weight.sub_(update.mul_((options_.maximize ? -scale : scale) / clip));

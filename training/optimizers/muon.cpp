@@ -14,6 +14,8 @@
 #include <cmath>
 #include <utility>
 
+#include "runtime/probe/probe.h"
+
 namespace tutti {
 namespace {
 
@@ -137,6 +139,7 @@ void Muon::update_matrix(const Call& call, const at::Tensor& grad_scale) {
   gather(matrix, own);
   const int64_t numbers = c10::multiply_integers(matrix.shape);
   if (numbers == 0) return;
+  if (matrix.extent[0] == 0) TUTTI_PROBE("muon: a rank has no row of a matrix");
   const int64_t rows = matrix.shape[0], columns = numbers / rows;
   orthogonalise(rows, columns);
   own.copy_(room_for(matrix_, matrix.shape).narrow(0, matrix.offset[0], matrix.extent[0]));

@@ -3,6 +3,7 @@
 #include <numbers>
 #include <utility>
 
+#include "runtime/probe/probe.h"
 #include "training/schedules/schedule.h"
 
 namespace tutti {
@@ -51,7 +52,10 @@ Schedule multistep(const ScheduleReader& in) {
   return [milestones = in.times("milestones"), gamma = in.number("gamma")](const Timestamp& now) {
     double alpha = 1.0;
     for (const Time& milestone : milestones)
-      if (now.get(milestone.unit()) >= milestone) alpha *= gamma;
+      if (now.get(milestone.unit()) >= milestone) {
+        TUTTI_PROBE("schedule: a milestone is passed");
+        alpha *= gamma;
+      }
     return alpha;
   };
 }
@@ -122,6 +126,7 @@ Schedule with_warmup(const ScheduleReader& in, double peak, Schedule main) {
   if (in.time("t_warmup", 1.0).value() > 0.0 && top.value() <= 0.0)
     in.fail("t_warmup", "the scale-schedule ratio shrinks the warm-up to zero");
   return [=, main = std::move(main)](const Timestamp& now) {
+    if (now.get(end.unit()) == end) TUTTI_PROBE("schedule: the first step after a warm-up");
     return now.get(end.unit()) < end ? line(fraction_of(now, top), 0.0, peak) : main(now);
   };
 }

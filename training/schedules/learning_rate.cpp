@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "runtime/error.h"
+#include "runtime/probe/probe.h"
 #include "training/schedules/schedule.h"
 
 namespace tutti {
@@ -64,6 +65,7 @@ bool Plateau::reduce() {
   const double old_lr = base_lr_ * state_.multiplier;
   const double new_lr = std::max(old_lr * factor_, min_lr_);
   if (!(old_lr - new_lr > eps_)) return false;
+  TUTTI_PROBE("schedule: a plateau lowers the rate");
   state_.multiplier = new_lr / base_lr_;
   return true;
 }

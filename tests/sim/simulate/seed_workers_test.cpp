@@ -23,6 +23,7 @@ SeedResult sample() {
   result.faults = {{"death", 1}, {"hang", 2}};
   result.findings = {"one", "two\tfaults\nhappened"};
   result.summary = {"attempt 1: well"};
+  result.probes = {"sample: two states"};
   return result;
 }
 
@@ -34,6 +35,7 @@ TEST(SeedWireTest, ReadsBackWhatItWrote) {
   EXPECT_EQ(read->attempts, 4);
   EXPECT_EQ(read->rank_steps, 5);
   EXPECT_THAT(read->findings, ElementsAre("one", "two faults happened"));
+  EXPECT_THAT(read->probes, ElementsAre("sample: two states"));
   EXPECT_EQ(parse_begin_line(begin_line(9)), 9u);
   for (const EndKind kind : {EndKind::kUserError, EndKind::kOutOfMemoryElsewhere}) {
     const auto why = parse_refusal_line(refusal_line(RunError(kind, "a.toml:3: there\tis none")));
@@ -61,10 +63,10 @@ struct SeedScript {
 
   std::vector<std::string> command(const SeedShare& share) const {
     const std::string first = std::to_string(share.first);
-    const std::string loop = "for s in $(seq " + first + " " + std::to_string(share.stride) + " " +
-                             std::to_string(share.last) + "); do printf 'tutti-seed-begins\\t%d\\n' $s; " +
-                             body +
-                             "; printf 'tutti-seed-result\\t%d\\t1\\t2\\t3\\t1\\t6\\t\\t\\t\\t\\n' $s; done";
+    const std::string loop =
+        "for s in $(seq " + first + " " + std::to_string(share.stride) + " " + std::to_string(share.last) +
+        "); do printf 'tutti-seed-begins\\t%d\\n' $s; " + body +
+        "; printf 'tutti-seed-result\\t%d\\t1\\t2\\t3\\t1\\t6\\t\\t\\t\\t\\t\\n' $s; done";
     return {"/bin/sh", "-c", "first=" + first + "; " + before + "; " + loop + "; " + after};
   }
 };

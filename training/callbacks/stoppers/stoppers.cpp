@@ -9,6 +9,7 @@
 #include "recipe/catalog.h"
 #include "runtime/error.h"
 #include "runtime/nearest_name.h"
+#include "runtime/probe/probe.h"
 #include "runtime/text.h"
 #include "training/state.h"
 
@@ -86,9 +87,10 @@ void EarlyStopper::check(double value, State& state) {
   if (is_first ||
       (metric().better(value, best_->value, state) && std::abs(value - best_->value) > min_delta_))
     best_ = {value, now};
-  if (now - best_->at > patience_)
-    state.stop_training(metric().text(value) + ", no better than " + number(best_->value) +
-                        " for more than " + patience_.text());
+  if (now - best_->at <= patience_) return;
+  TUTTI_PROBE("early stopper: no improvement for longer than its patience");
+  state.stop_training(metric().text(value) + ", no better than " + number(best_->value) + " for more than " +
+                      patience_.text());
 }
 
 std::string EarlyStopper::state() const {
@@ -97,6 +99,7 @@ std::string EarlyStopper::state() const {
 }
 
 void EarlyStopper::restore(const std::string& json) {
+  TUTTI_PROBE("resume: an early stopper knows its best value");
   best_ = {json_number(json, "best"), Time(json_number(json, "best_at"), patience_.unit())};
 }
 
