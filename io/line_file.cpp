@@ -67,7 +67,8 @@ std::vector<std::string> LineFile::lines_until(int64_t last_step) const {
   std::istringstream lines(std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   std::vector<std::string> kept;
   int64_t unreadable = 0;
-  if (!bytes.empty() && bytes.back() != std::byte{'\n'}) TUTTI_PROBE("metrics: a torn line is cut off");
+  const bool is_torn = !bytes.empty() && bytes.back() != std::byte{'\n'};
+  if (is_torn) TUTTI_PROBE("metrics: a torn line is cut off");
   for (std::string line; std::getline(lines, line) && !lines.eof();) {  // a torn line has no line break
     const int64_t step = step_of_(line);
     unreadable += step < 0;

@@ -40,10 +40,7 @@ bool Accumulation::out_of_memory(const Timestamp& now, int64_t largest) {
   if (2 * state_.count > largest) TUTTI_PROBE("accumulation: a part of a batch has no power of two");
   state_.count = static_cast<int>(std::min<int64_t>(int64_t{2} * state_.count, largest));
   if (state_.count == largest) TUTTI_PROBE("accumulation: a batch is split into single samples");
-  if (state_.trying) {
-    TUTTI_PROBE("accumulation: memory runs out again after the microbatches grew back");
-    state_.patience = std::min(2 * state_.patience, kLongestWait);
-  }
+  if (state_.trying) state_.patience = std::min(2 * state_.patience, kLongestWait);
   state_.trying = false;
   state_.since = now.get(settings_.grow_interval.unit()).value();
   return true;

@@ -442,10 +442,6 @@ void TrainStep::skip() {
     return log_.warning(step_text() + "nothing in the batch counts; the step is skipped");
   update_scale(/*overflowed=*/true);
   if (!scaler_) {
-    if (last_.non_finite > 0)
-      TUTTI_PROBE("verdict: the loss is not finite");
-    else
-      TUTTI_PROBE("verdict: gradients are not finite, while the loss is");
     const char* bad = last_.non_finite > 0 ? "loss is" : "gradients are";
     return log_.warning(step_text() + "the " + bad + " not finite; the step is skipped");
   }

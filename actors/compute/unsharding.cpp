@@ -343,10 +343,7 @@ class UnshardByUnit final : public Unsharding {
       return;
     }
     for (std::size_t u = 1; u < units_.size(); ++u)
-      if (asked_for_[u] != kNone) {
-        TUTTI_PROBE("sharding: a unit was gathered ahead, and not called");
-        free(u);
-      }
+      if (asked_for_[u] != kNone) free(u);  // gathered ahead, and not called
     const std::size_t use = find(unit, phase);
     skip_to(use);
     request(use);

@@ -35,10 +35,7 @@ std::optional<FailureDetector::Failure> FailureDetector::check(TimePoint now) {
                      "has not been heard for " + std::to_string(static_cast<int>(seconds(silent))) + " s");
     }
     if (peer.last.waiting || peer.last.age_s <= seconds(hang_timeout_)) continue;
-    if (!peer.last.unhurried()) {
-      TUTTI_PROBE("hang: another rank does nothing for long");
-      return failure(now, EndKind::kHang, rank, "hangs");
-    }
+    if (!peer.last.unhurried()) return failure(now, EndKind::kHang, rank, "hangs");
     TUTTI_PROBE("hang: another rank may take long");
     warn_slow(now, rank);
   }

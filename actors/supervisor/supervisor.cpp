@@ -61,10 +61,7 @@ DurableLogs::DurableLogs(const std::vector<LogActor>& logs, Log& log) : log_(log
 // A log that has not answered yet gets no second request, which would fill its mailbox.
 void DurableLogs::sync(Context& context, const std::string& checkpoint) {
   for (DurableLog& log : logs_) {
-    if (log.syncing && !log.syncing.ready()) {
-      TUTTI_PROBE("log: a log still writes at the next checkpoint");
-      continue;
-    }
+    if (log.syncing && !log.syncing.ready()) continue;
     log.syncing = context.request<LogSynced>(log.to.writer, SyncLog{});
     log.until =
         context.now() + (log.late ? std::min(kLateTimeout, log.to.sync_timeout) : log.to.sync_timeout);
@@ -207,7 +204,6 @@ void Supervisor::add_part(Context& context, int rank, Durable part) {
   throw_if_failed(context);
   if (!conclusion->last) return;
   if (!conclusion->published) TUTTI_PROBE("end: the last checkpoint failed");
-  if (!done_) TUTTI_PROBE("end: the last checkpoint is published before rank 0 is through");
   agreed_end_ = conclusion->published ? EndKind::kDone : EndKind::kNoLastCheckpoint;
   finish_if_ready(context);
 }

@@ -185,10 +185,7 @@ void copy_checkpoint(Disk& disk, const std::string& checkpoint, const std::strin
 void remove_unpublished(Disk& disk, const std::string& checkpoints, const CheckpointNames& names) {
   for (const std::string& name : disk.list(checkpoints))
     if (names.fits_unfinished(name) || !name_of_replaced(name, names).empty()) {
-      if (names.fits_unfinished(name))
-        TUTTI_PROBE("checkpoint: an unfinished checkpoint of an earlier attempt is removed");
-      else
-        TUTTI_PROBE("checkpoint: a replaced checkpoint of an earlier attempt is removed");
+      TUTTI_PROBE("checkpoint: an unfinished checkpoint of an earlier attempt is removed");
       disk.remove_all(checkpoints + "/" + name);
     }
 }
@@ -198,7 +195,6 @@ void restore_replaced(Disk& disk, const std::string& checkpoints, const Checkpoi
   for (const std::string& name : disk.list(checkpoints)) {
     const std::string whole = name_of_replaced(name, names);
     if (whole.empty() || disk.exists(checkpoints + "/" + whole)) continue;
-    TUTTI_PROBE("checkpoint: a replaced checkpoint comes back, since the new never came");
     disk.rename(checkpoints + "/" + name, checkpoints + "/" + whole);
     disk.sync_folder(checkpoints);
   }
@@ -306,10 +302,8 @@ CheckpointManifest CheckpointManifest::from_json(const std::string& text) try {
   const auto& hash = json.at("hash");
   const std::string again = body.dump();  // older ones have controls as they are
   if (hash != hash_of(as_written.substr(0, as_written.size() - 1)) && hash != hash_of(again) &&
-      hash != hash_of(without_raw_controls(again))) {
-    TUTTI_PROBE("checkpoint: a manifest has another hash");
+      hash != hash_of(without_raw_controls(again)))
     throw OperatingError("its hash does not match its content");
-  }
   return manifest_from(body);
 } catch (const StateJson::exception& error) {
   TUTTI_PROBE("checkpoint: a manifest is torn");

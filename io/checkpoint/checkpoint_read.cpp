@@ -21,14 +21,9 @@ namespace {
 constexpr uint64_t kHashedBytes = uint64_t{1} << 20;  // at once: they fit the processor's cache
 
 void check_size(const Disk& disk, const std::string& path, uint64_t expected) {
-  if (!disk.exists(path)) {
-    TUTTI_PROBE("checkpoint: a file of a rank is missing");
-    throw OperatingError({path}, "missing");
-  }
+  if (!disk.exists(path)) throw OperatingError({path}, "missing");
   const uint64_t bytes = disk.size(path);
   if (bytes == expected) return;
-  if (bytes == 0) TUTTI_PROBE("checkpoint: a file is empty");
-  if (bytes > 0 && bytes < expected) TUTTI_PROBE("checkpoint: a file is cut short");
   const std::string sizes = std::to_string(bytes) + " of " + std::to_string(expected) + " bytes";
   throw OperatingError(path + (bytes < expected ? ": truncated at " : ": too long, ") + sizes);
 }
@@ -58,12 +53,9 @@ void prefer_latest(const Disk& disk, const std::string& checkpoints, const std::
                    std::vector<std::string>& names) {
   const std::string latest_manifest = latest.empty() ? "" : manifest_text(disk, checkpoints + "/" + latest);
   if (latest_manifest.empty()) return;
-  const std::string last = names.empty() ? "" : names.front();
   std::stable_partition(names.begin(), names.end(), [&](const std::string& name) {
     return manifest_text(disk, checkpoints + "/" + name) == latest_manifest;
   });
-  if (!names.empty() && names.front() != last)
-    TUTTI_PROBE("resume: the link to the latest names another than the last step's");
 }
 
 // The step of a checkpoint; -1 if its manifest cannot be read.
@@ -120,10 +112,7 @@ std::string path_of(const Checkpoint& checkpoint, const RankFile& file) {
 
 CheckpointManifest read_manifest(const Disk& disk, const std::string& folder) {
   const std::string path = folder + "/manifest.json";
-  if (!disk.exists(path)) {
-    TUTTI_PROBE("checkpoint: a manifest is missing");
-    throw OperatingError({path}, "missing: the checkpoint was never finished");
-  }
+  if (!disk.exists(path)) throw OperatingError({path}, "missing: the checkpoint was never finished");
   try {
     return CheckpointManifest::from_json(disk.read_text(path, kMostManifestBytes));
   } catch (const NewerFormat& error) {

@@ -53,7 +53,7 @@ TEST(ProbeCountsTest, ChecksHitNoProbes) {
   const SeedResult result = simulation.run(1);
   ASSERT_EQ(result.attempts, 1);
   ASSERT_THAT(result.faults, Contains(testing::Pair("torn_write", 1)));
-  EXPECT_THAT(hit_probes(), Not(Contains("checkpoint: a file is cut short")));
+  EXPECT_THAT(hit_probes(), Not(Contains("checkpoint: a file has another hash")));
 }
 
 }  // namespace
