@@ -9,7 +9,6 @@
 #include "algorithms/surgery/effect.h"
 #include "data/dataset.h"
 #include "runtime/error.h"
-#include "runtime/probe/probe.h"
 #include "training/state.h"
 
 namespace tutti {
@@ -63,11 +62,7 @@ TensorTree GhostBatchNormLayer::forward(const TensorTree& input) {
     throw UserError("GhostBatchNorm: a batch of " + std::to_string(samples) +
                     " samples has fewer than ghost_batch_size = " + std::to_string(ghost_batch_size_));
   const int64_t parts = (samples + ghost_batch_size_ - 1) / ghost_batch_size_;
-  if (parts <= 1) {
-    TUTTI_PROBE("ghost batch norm: a microbatch is no larger than a ghost batch");
-    return batchnorm_(input);
-  }
-  if (samples % parts != 0) TUTTI_PROBE("ghost batch norm: ghost batches of two sizes");
+  if (parts <= 1) return batchnorm_(input);
   const ScaledMomentum scaled(norm_, 1.0 / static_cast<double>(parts));
   std::vector<at::Tensor> normal = x.chunk(parts);
   for (at::Tensor& part : normal) part = batchnorm_(part);

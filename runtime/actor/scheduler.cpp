@@ -13,7 +13,6 @@
 #include "runtime/actor/control_block.h"
 #include "runtime/actor/signal_stack.h"
 #include "runtime/error.h"
-#include "runtime/probe/probe.h"
 #include "runtime/workers.h"
 
 namespace tutti {
@@ -346,10 +345,7 @@ void Scheduler::notify(ControlBlock& to) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   const Wait waits = to.waits.load(std::memory_order_relaxed);
   if (waits == Wait::kMessage) unpark(to);
-  if (waits == Wait::kStopped) {
-    TUTTI_PROBE("mailbox: a message comes after its receiver has stopped");
-    drain(to);
-  }
+  if (waits == Wait::kStopped) drain(to);
 }
 
 // Wakes the senders that wait for space in this actor's mailbox. Called when the mailbox is half empty, not

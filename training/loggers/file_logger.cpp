@@ -9,7 +9,6 @@
 #include "io/run_paths.h"
 #include "recipe/placeholders.h"
 #include "runtime/printable.h"
-#include "runtime/probe/probe.h"
 
 namespace tutti {
 namespace {
@@ -95,10 +94,7 @@ std::string FileLines::key_of(const std::string& line) const {
 }
 
 void FileLines::append(const std::string& line) {
-  if (earlier_lines_.empty() || !earlier_lines_.contains(key_of(line)))
-    file_->append(line);
-  else
-    TUTTI_PROBE("log: a line was written by the attempt before");
+  if (earlier_lines_.empty() || !earlier_lines_.contains(key_of(line))) file_->append(line);
 }
 
 void FileLines::flush(bool sync) {

@@ -5,8 +5,6 @@
 #include <numbers>
 #include <vector>
 
-#include "runtime/probe/probe.h"
-
 namespace tutti {
 namespace {
 
@@ -87,7 +85,6 @@ Curve one_cycle(const Setting& section, const CurveOptions& run) {
     const auto now = static_cast<double>(std::min(step, steps - 1));
     double begin = 0.0;
     auto phase = all.begin();
-    if (step == steps - 1) TUTTI_PROBE("schedule: the last step of a cycle");
     for (; phase + 1 != all.end() && now > phase->end; ++phase) begin = phase->end;
     return between(phase->from, phase->to, (now - begin) / (phase->end - begin));
   };
