@@ -74,8 +74,7 @@ std::vector<Bound<TrainSettings>> loop_options() {
           "cuda_graphs", &Settings::cuda_graphs,
           "launch forward and backward of a microbatch with one call: for small models, on one rank with a "
           "GPU, where no listener acts between"),
-      option("progress_bar", &Settings::progress_bar,
-             "show progress on standard output, and at the end a sample of a language model's text"),
+      option("progress_bar", &Settings::progress_bar, "show progress on standard output"),
       option("log_to_console", &Settings::log_to_console,
              "print metrics, like [[loggers]] kind = \"console\""),
       option("console_log_interval", &Settings::console_log_interval, "how often log_to_console prints")

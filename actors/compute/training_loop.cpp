@@ -397,7 +397,7 @@ void TrainingLoop::finish(Context& context, bool stopped) {
   const bool save = !with_.snapshots.is_saved();
   if (!save) TUTTI_PROBE("checkpoint: the last step was saved already");
   if (save) with_.snapshots.take(context, saved_state(), Snapshots::Kind::kLast);
-  if (!stopped && with_.job.settings.train.progress_bar) write_text(context);
+  if (!stopped) write_text(context);
   with_.snapshots.wait_for_copy(context);
   with_.engine.close();
   record(context, TraceKind::kDone);

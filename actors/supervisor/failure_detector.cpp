@@ -64,26 +64,27 @@ void FailureDetector::excuse_own_absence(TimePoint now) {
 std::optional<FailureDetector::Failure> FailureDetector::check_collective(TimePoint now) {
   if (rank_ != 0 || static_cast<int>(peers_.size()) < world_) return std::nullopt;
   std::string all, waiting;
+  int waits = 0;
   bool done = false;  // some rank is
   for (const auto& [rank, peer] : peers_) {
     all += (all.empty() ? "rank " : "; rank ") + std::to_string(rank) + ": step " +
            std::to_string(peer.last.step) + ", " + name(peer.last.last);
-    if (peer.last.waiting) waiting += (waiting.empty() ? "rank " : ", rank ") + std::to_string(rank);
+    if (peer.last.waiting) waiting += (waits++ == 0 ? "rank " : ", rank ") + std::to_string(rank);
     done = done || !peer.last.waiting;
     if (peer.last.waiting || peer.last.last == TraceKind::kDone) continue;
     all.clear();
     break;
   }
-  if (waiting.empty()) all.clear();
+  if (waits == 0) all.clear();
   if (all.empty() || all != all_wait_) all_wait_since_ = now;
   all_wait_ = all;
   if (now - all_wait_since_ <= hang_timeout_) return std::nullopt;
   TUTTI_PROBE("hang: all ranks wait for a collective");
-  return Failure{std::nullopt,
-                 {EndKind::kHang, "a collective hangs: " +
-                                      (done ? waiting + " waits for it, all others are done"
-                                            : std::string("every rank waits for it")) +
-                                      "; the last they did: " + all}};
+  std::string why = "a collective hangs: every rank waits for it";
+  if (done)
+    why =
+        "a collective hangs: " + waiting + (waits == 1 ? " waits" : " wait") + " for it, all others are done";
+  return Failure{std::nullopt, {EndKind::kHang, why + "; the last they did: " + all}};
 }
 
 void FailureDetector::warn_slow(TimePoint now, int rank) {

@@ -61,6 +61,8 @@ void prefer_latest(const Disk& disk, const std::string& checkpoints, const std::
 // The step of a checkpoint; -1 if its manifest cannot be read.
 int64_t step_of(const Disk& disk, const std::string& folder) try {
   return state_in(disk, folder).time.batch;
+} catch (const NewerFormat&) {
+  throw;
 } catch (const OperatingError&) {
   return -1;
 }

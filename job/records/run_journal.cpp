@@ -39,6 +39,13 @@ RecordedJob head_of(const Job& job, int rank, const std::string& host) {
   return head;
 }
 
+// None if the folder cannot be read: who writes a journal there is refused.
+std::vector<std::string> names_of_journals(const std::string& run_dir) try {
+  return PosixDisk().list(journals_folder(run_dir));
+} catch (const OperatingError&) {
+  return {};
+}
+
 // 0 if the name is no nonce.
 int64_t time_of_nonce_ms(const std::string& name) {
   std::tm utc{};
@@ -49,7 +56,7 @@ int64_t time_of_nonce_ms(const std::string& name) {
 }  // namespace
 
 std::string fresh_nonce(const std::string& run_dir, int64_t now_ms) {
-  for (const std::string& name : PosixDisk().list(journals_folder(run_dir)))
+  for (const std::string& name : names_of_journals(run_dir))
     now_ms = std::max(now_ms, time_of_nonce_ms(name) + 1);
   const auto now = static_cast<std::time_t>(now_ms / 1000);
   std::tm utc{};

@@ -95,10 +95,9 @@ bool are_ends_explained(const Reference& reference, const SimAttempt& attempt) {
 double lateness_s(const Reference& reference, const SimAttempt& attempt, bool (*counts)(const FaultRule&)) {
   double late = 0;
   for (const FaultRule& rule : reference.plan.rules) {
-    // Any late packet of a reorder rule counts here, while had_fault() counts overtaken packets. An endless
-    // fault counts once it held up something.
-    const bool active = rule.kind == FaultKind::kHang || rule.endless() ? attempt.had_fault(rule)
-                                                                        : attempt.faults.contains(rule.label);
+    // Any late packet of a reorder rule counts here, while had_fault() counts overtaken packets.
+    const bool active =
+        rule.kind == FaultKind::kReorder ? attempt.faults.contains(rule.label) : attempt.had_fault(rule);
     if (active && counts(rule)) late += rule.lateness_s();
   }
   return late;

@@ -69,6 +69,7 @@ struct SimWorld::Rank {
   int microbatches = 0;              // of the current try of the step
   bool done = false;                 // training has ended or was stopped
   int64_t clock_jumped_ms = 0;
+  TimePoint paused_until{};
   FailingMemory memory;
 };
 
@@ -370,7 +371,8 @@ void SimWorld::kill(int rank) {
 
 // Collectives wait too, since the rank does not take its part in them.
 void SimWorld::pause(int rank, const FaultRule& rule) {
-  const TimePoint until = scheduler_.now() + rule.duration();
+  TimePoint& until = ranks_[rank]->paused_until;
+  until = std::max(until, scheduler_.now() + rule.duration());
   scheduler_.suspend(rank, until);
   links_.hold({.from = rank, .begin = scheduler_.now(), .end = until, .label = ""});
   count(rule, until);

@@ -306,7 +306,10 @@ void shrink_first(const Setting& recipe, const SimulateOptions& options, const S
   if (RecipeSpace::is_space(recipe))
     failing = failing_case(RecipeSpace(recipe), failed, options.ranks);
   else
-    failing = {with_absolute_paths(recipe, resolve_recipe(recipe)), options.ranks, {}, failed.seed,
+    failing = {with_absolute_paths(recipe, resolve_recipe(recipe)),
+               options.ranks,
+               {},
+               failed.seed,
                failed.findings.front()};
   if (!options.faults.empty()) failing.plan = read_recipe(options.faults);
   const std::string candidates = options.shrink + "/candidate";
@@ -328,6 +331,8 @@ void shrink_first(const Setting& recipe, const SimulateOptions& options, const S
 
 int simulate(const Setting& recipe, const SimulateOptions& options) {
   if (!options.write.empty()) {
+    if (!options.faults.empty() || !options.shrink.empty())
+      throw UserError("--write simulates no seed: leave out --faults and --shrink");
     if (!RecipeSpace::is_space(recipe))
       throw UserError("--write: there is no [[draw]] in " + options.recipe.path);
     write_drawn_recipes(recipe, {options.first, options.last, options.ranks, options.write});

@@ -146,7 +146,7 @@ def judge(recipe, ranks, mine, theirs):
     worst = max(of["loss"] + of["evaluation"])
     if worst < BOUND and max(of["accuracy"], default=0.0) > 1e-9:
         raise Finding(f"accuracies: {theirs['accuracy']}, not {mine['accuracy']}")
-    if max(worst, *of["weights"]) < BOUND:
+    if all(difference < BOUND for name in ("loss", "evaluation", "weights") for difference in of[name]):
         return worst, False
     moved = [train(recipe, ranks, nudge) for nudge in NUDGES]
     for name in ("loss", "evaluation", "weights"):

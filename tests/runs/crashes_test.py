@@ -55,7 +55,7 @@ class Crashes(tutti_run.RunTest):
         metrics = run / "metrics.jsonl"
         running.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") > 50, "a step")
         running.signal_ranks(signal.SIGKILL, [3])
-        finished = running.wait()  # half of hang_timeout, after which they would end too
+        finished = running.wait()
         self.assertEqual(len(finished.errors()), 1, finished.text)
         self.assertRegex(finished.errors()[0], r"^error: rank [0-2]: rank 3 is gone: its process ended while ")
         for rank in (0, 1, 2):  # a late one may find another gone, which ended because of rank 3
