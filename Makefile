@@ -42,7 +42,7 @@ NO_VECTORS = ONEDNN_MAX_CPU_ISA=SSE41 ATEN_CPU_CAPABILITY=default MKL_ENABLE_INS
 # libFuzzer, a minute for each reader. Then weights of other programs there and back, the Python package and
 # its notebook, runs as W&B and MLflow read them, the bundle for GPUs in an empty environment, the oldest
 # and the newest libtorch, Open MPI 5, the wheel in bare Debians and under Slurm, and the sanitizers.
-nightly: LONG_RUNS = beside|runs_(simulate|real_memory|device|first_light)
+nightly: LONG_RUNS = beside|runs_(simulate|drawn|real_memory|device|first_light)
 nightly: build
 	cd $(BUILD) && TUTTI_NIGHTLY=1 ctest \
 		-R '$(LONG_RUNS)|(sim|actors|commands|golden|sharding|device_runs)_test|algorithm_table' \
