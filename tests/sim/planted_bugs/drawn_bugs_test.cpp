@@ -26,7 +26,7 @@ namespace {
 
 constexpr uint64_t kMostDrawnSeeds = 400;
 constexpr uint64_t kSeedsOfASmallerCase = 4;
-constexpr int kMostSmallerCases = 120;
+constexpr int kMostSmallerCases = 400;
 constexpr std::size_t kMostFaultsLeft = 3;
 constexpr unsigned kSecondsOfASeed = 120;
 
