@@ -25,7 +25,7 @@ namespace tutti {
 namespace {
 
 constexpr uint64_t kMostDrawnSeeds = 400;
-constexpr uint64_t kSeedsOfASmallerCase = 4;
+constexpr uint64_t kSeedsOfASmallerCase = 16;
 constexpr int kMostSmallerCases = 400;
 constexpr std::size_t kMostFaultsLeft = 3;
 constexpr unsigned kSecondsOfASeed = 120;
