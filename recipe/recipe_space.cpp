@@ -73,8 +73,7 @@ RecipeSpace::Option RecipeSpace::read_option(const Setting& written) {
 
 RecipeSpace::Draw RecipeSpace::read_draw(const Setting& written) {
   for (const auto& [name, value] : written.table())
-    if (constexpr const char* kKnown[] = {"key", "values", "options", "tags", "with", "least", "probability",
-                                          "most"};
+    if (constexpr const char* kKnown[] = {"key", "values", "options", "with", "least", "probability", "most"};
         std::ranges::find(kKnown, name) == std::end(kKnown))
       value.fail_key("a draw has key and values, or options; and probability, least, most, with");
   Draw draw;

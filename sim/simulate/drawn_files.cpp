@@ -8,12 +8,11 @@
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "runtime/printable.h"
+#include "sim/simulate/drawn_seed.h"
 #include "sim/simulate/simulation.h"
 
 namespace tutti {
 namespace {
-
-constexpr int kMostRefusals = 200;
 
 void write_file(const std::string& path, const std::string& text) {
   std::ofstream file(path);
@@ -29,15 +28,6 @@ std::string text_of(const DrawnRecipe& drawn, const std::string& title) {
          write_recipe(recipe);
 }
 
-std::string accepted_text(const RecipeSpace& space, const std::string& title, uint64_t seed, int ranks,
-                          int64_t& refused) {
-  for (int number = 0;; ++number, ++refused) try {
-      return text_of(space.draw(seed, number, ranks), title);
-    } catch (const UserError&) {
-      if (number + 1 == kMostRefusals) throw;
-    }
-}
-
 }  // namespace
 
 void write_drawn_recipes(const Setting& written, const DrawnFilesOptions& options) {
@@ -48,8 +38,12 @@ void write_drawn_recipes(const Setting& written, const DrawnFilesOptions& option
   for (uint64_t seed = options.first; seed <= options.last; ++seed) {
     const std::string number = std::to_string(seed),
                       title = "seed " + number + " of " + written.position.file;
-    write_file(options.folder + "/" + number + ".toml",
-               accepted_text(space, title, seed, options.ranks, refused));
+    std::string text, why;
+    const bool accepted = use_first_accepted(
+        space, seed, options.ranks, [&](const DrawnRecipe& drawn) { text = text_of(drawn, title); },
+        [&](const UserError& error, const DrawnRecipe&) { ++refused, why = error.what(); });
+    if (!accepted) throw UserError(why);
+    write_file(options.folder + "/" + number + ".toml", text);
   }
   print_text("  " + std::to_string(options.last - options.first + 1) + " drawn recipes in " +
              terminal_text(options.folder) + "; " + std::to_string(refused) + " draws were refused\n");

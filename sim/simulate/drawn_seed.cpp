@@ -26,13 +26,6 @@ std::string reason_of(const UserError& error, const std::string& file) {
   return end == text.npos ? text : text.substr(end + 2);
 }
 
-SeedResult without_run(uint64_t seed, const std::string& finding) {
-  SeedResult result;
-  result.seed = seed;
-  result.findings = {finding};
-  return result;
-}
-
 SeedResult simulate_one(const DrawnRecipe& drawn, const DrawnSeedOptions& options, uint64_t seed) {
   const Setting recipe = resolve_recipe(drawn.recipe);
   if (!options.run_dir.empty()) {
@@ -40,7 +33,7 @@ SeedResult simulate_one(const DrawnRecipe& drawn, const DrawnSeedOptions& option
     std::ofstream(options.run_dir + "/recipe.toml") << write_recipe(recipe);
   }
   FaultPlan plan;
-  if (!options.faults.empty()) plan = read_fault_plan(options.faults, drawn.ranks);
+  if (!options.plan.is_none()) plan = make_fault_plan(options.plan, drawn.ranks);
   Simulation simulation(recipe, drawn.ranks, std::move(plan), options.seams, options.reference);
   simulation.keep_journals(options.run_dir);
   return options.once ? simulation.run(seed) : simulation.run_twice(seed);
@@ -48,24 +41,41 @@ SeedResult simulate_one(const DrawnRecipe& drawn, const DrawnSeedOptions& option
 
 }  // namespace
 
-SeedResult simulate_drawn(const RecipeSpace& space, const DrawnSeedOptions& options, uint64_t seed) {
-  std::map<std::string, int64_t> refusals;
-  SeedResult result;
+bool use_first_accepted(const RecipeSpace& space, uint64_t seed, int ranks,
+                        const std::function<void(const DrawnRecipe&)>& use,
+                        const std::function<void(const UserError&, const DrawnRecipe&)>& refused) {
   for (int number = 0; number < kMostDraws; ++number) {
-    const DrawnRecipe drawn = space.draw(seed, number, options.ranks);
+    const DrawnRecipe drawn = space.draw(seed, number, ranks);
     try {
-      result = simulate_one(drawn, options, seed);
-      result.refusals = refusals;
-      return result;
+      use(drawn);
+      return true;
     } catch (const UserError& error) {
-      ++refusals[reason_of(error, drawn.recipe.position.file)];
-      clear_probes();  // of the refused recipe
-    } catch (const std::exception& error) {
-      return without_run(seed, std::string("the run without faults: ") + error.what());
+      refused(error, drawn);
     }
   }
-  result = without_run(seed, "no drawn recipe is accepted");
-  result.refusals = refusals;
+  return false;
+}
+
+SeedResult simulate_drawn(const RecipeSpace& space, const DrawnSeedOptions& options, uint64_t seed) {
+  SeedResult result;
+  std::map<std::string, int64_t> refusals;
+  const auto simulate = [&](const DrawnRecipe& drawn) {
+    try {
+      result = simulate_one(drawn, options, seed);
+    } catch (const UserError&) {
+      throw;
+    } catch (const std::exception& error) {
+      result.findings = {std::string("the run without faults: ") + error.what()};
+    }
+  };
+  const auto count = [&](const UserError& error, const DrawnRecipe& drawn) {
+    ++refusals[reason_of(error, drawn.recipe.position.file)];
+    clear_probes();  // of the refused recipe
+  };
+  if (!use_first_accepted(space, seed, options.ranks, simulate, count))
+    result.findings = {"no drawn recipe is accepted"};
+  result.seed = seed;
+  result.refusals = std::move(refusals);
   return result;
 }
 
@@ -73,7 +83,10 @@ FailingCase failing_case(const RecipeSpace& space, const SeedResult& failed, int
   int refused = 0;
   for (const auto& [why, count] : failed.refusals) refused += static_cast<int>(count);
   const DrawnRecipe drawn = space.draw(failed.seed, refused, ranks);
-  return {with_absolute_paths(drawn.recipe, resolve_recipe(drawn.recipe)), drawn.ranks, {}, failed.seed,
+  return {with_absolute_paths(drawn.recipe, resolve_recipe(drawn.recipe)),
+          drawn.ranks,
+          {},
+          failed.seed,
           failed.findings.front()};
 }
 

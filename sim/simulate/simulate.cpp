@@ -65,7 +65,8 @@ using RunSeed = std::function<SeedResult(uint64_t seed)>;
 RunSeed begin_share(const Setting& recipe, const SimulateOptions& options) try {
   const SimSeams seams = heartbeat_seams();
   if (RecipeSpace::is_space(recipe)) {
-    const DrawnSeedOptions drawn{options.ranks, options.faults, options.once, options.run_dir, seams, seams};
+    const Setting plan = options.faults.empty() ? Setting() : read_recipe(options.faults);
+    const DrawnSeedOptions drawn{options.ranks, plan, options.once, options.run_dir, seams, seams};
     return [space = RecipeSpace(recipe), drawn](uint64_t seed) { return simulate_drawn(space, drawn, seed); };
   }
   auto simulation =

@@ -102,6 +102,8 @@ TEST(RecipeSpaceTest, ValuesOfTheCommandLineStay) {
 }
 
 TEST(RecipeSpaceTest, MistakesAreNamed) {
+  EXPECT_THAT(tutti::message_of<UserError>([] { space_of("[[draw]]\ntags = ['a']\noptions = [{}]\n"); }),
+              HasSubstr("space.toml:2"));
   EXPECT_THAT(tutti::message_of<UserError>([] { space_of("[[draw]]\noption = []\n"); }),
               HasSubstr("space.toml:2: draw.0.option"));
   EXPECT_THAT(tutti::message_of<UserError>([] { space_of("[[draw]]\noptions = []\n"); }),

@@ -114,7 +114,7 @@ TEST_P(PlantedBugInDrawnRecipes, IsFoundAndShrinks) {
   const Bug& bug = GetParam();
   const RecipeSpace space = this->space();
   DrawnSeedOptions options;
-  options.faults = kFaults + "all.toml";
+  options.plan = read_recipe(kFaults + "all.toml");
   options.once = true;
   options.seams = bug.seams();
   options.reference = reference();
@@ -128,7 +128,7 @@ TEST_P(PlantedBugInDrawnRecipes, IsFoundAndShrinks) {
   if (!failed.findings.front().starts_with("crashed"))
     EXPECT_THAT(failed.findings.front(), testing::HasSubstr(bug.shows));
   FailingCase failing = failing_case(space, failed, options.ranks);
-  failing.plan = read_recipe(options.faults);
+  failing.plan = options.plan;
   const FailingCase small = shrink(
       failing, [this](const FailingCase& candidate) { return finding_of(candidate); }, kMostSmallerCases);
   const Setting* left = small.plan.is_table() ? small.plan.find("fault") : nullptr;

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 
 #include "commands/local_train.h"
@@ -15,6 +16,7 @@
 #include "runtime/disk.h"
 #include "runtime/error.h"
 #include "sim/replay/replay.h"
+#include "sim/simulate/drawn_seed.h"
 #include "tests/runtime/nightly.h"
 #include "tests/runtime/scratch.h"
 
@@ -107,6 +109,21 @@ TEST_F(DrawnRecipesTest, StopReplayAndResumeOnOtherRanks) {
     EXPECT_GT(steps.size(), kStopsAt);
   }
   EXPECT_GT(resumed, static_cast<int>(seeds) * 9 / 10);
+}
+
+// So that a failed seed's recipe can be drawn again.
+TEST(DrawnSeedTest, RefusedDrawsAreCountedThoughTheRunWithoutFaultsFails) {
+  const RecipeSpace space(parse_recipe(
+      "[data.train]\nkind = 'synthetic'\nbatch_size = 4\n[optimizer]\nkind = 'sgd'\nlr = 0.1\n[train]\n"
+      "max_duration = '1ba'\n[[draw]]\noptions = [{ model.kind = 'none' }, { model.kind = 'mlp' }]\n",
+      "space.toml"));
+  uint64_t seed = 1;
+  while (space.draw(seed, 0, 2).recipe.at("model").at("kind").text() != "none") ++seed;
+  DrawnSeedOptions options;
+  options.reference.job = [](Job&, int) { throw std::runtime_error("planted"); };
+  const SeedResult result = simulate_drawn(space, options, seed);
+  ASSERT_THAT(result.findings, testing::ElementsAre("the run without faults: planted"));
+  EXPECT_EQ(failing_case(space, result, 2).recipe.at("model").at("kind").text(), "mlp");
 }
 
 }  // namespace
