@@ -8,6 +8,7 @@
 #include "io/remote/remote_checkpoints.h"
 #include "io/replaced_file.h"
 #include "io/run_paths.h"
+#include "job/make_job.h"
 #include "job/records/run_journal.h"
 #include "job/records/run_report.h"
 #include "recipe/catalog.h"
@@ -192,9 +193,7 @@ bool uses_remote(const Setting& recipe, const std::string& resume) {
 
 void fetch_start(const Setting& recipe, const std::string& run_dir, const std::string& resume) {
   if (!uses_remote(recipe, resume)) return;
-  FetchedStart(recipe, run_dir.empty() ? "runs/" + RunKeys::kind().read(recipe).run_name.value : run_dir,
-               resume)
-      .fetch();
+  FetchedStart(recipe, run_folder(run_dir, RunKeys::kind().read(recipe).run_name.value), resume).fetch();
 }
 
 bool finish_uploads(const RankEnvironment& environment, const Job& job) {

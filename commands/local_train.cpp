@@ -42,9 +42,7 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
                .run_dir = options.run_dir,
                .resume = options.resume,
                .fresh_seed = options.fresh_seed,
-               .nonce = options.live ? fresh_nonce(options.run_dir.empty() ? "runs/" + settings.run_name
-                                                                           : options.run_dir)
-                                     : "local",
+               .nonce = options.live ? fresh_nonce(run_folder(options.run_dir, settings.run_name)) : "local",
                .components = options.components});
   if (options.prepare) options.prepare(job);
   LocalRanks ranks(job, scheduling_of(options));

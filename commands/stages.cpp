@@ -15,6 +15,7 @@
 #include "io/json/json_line.h"
 #include "io/replaced_file.h"
 #include "io/run_paths.h"
+#include "job/make_job.h"
 #include "job/recipe_catalogs.h"
 #include "job/sections.h"
 #include "recipe/command_keys.h"
@@ -115,7 +116,7 @@ StagePlan::StagePlan(const TrainOptions& options) : run_dir(options.run_dir), re
                     ": under mpirun the ranks are mpirun's; leave one of the two out");
   stages = resolve_stages(read_recipe(options.recipe.path, options.recipe.overrides));
   const Setting& whole = stages.front().recipe;
-  if (run_dir.empty()) run_dir = "runs/" + RunKeys::kind().read(whole).run_name.value;
+  run_dir = run_folder(run_dir, RunKeys::kind().read(whole).run_name.value);
   if (resume.empty() && resumes_by_itself(whole)) resume = "auto";
   if (is_run_folder(run_dir))
     throw UserError({run_dir}, "is a run without stages; --run-dir OTHER trains the stages elsewhere");

@@ -5,6 +5,7 @@
 
 #include "collectives/group.h"
 #include "job/job.h"
+#include "job/make_job.h"
 #include "runtime/clock.h"
 
 namespace tutti {
@@ -31,9 +32,7 @@ struct StartRequest {
   std::string host;  // of this rank
 
   bool good() const { return trouble.empty(); }
-  std::string run_dir() const {
-    return options.run_dir.empty() ? "runs/" + settings.run_name : options.run_dir;
-  }
+  std::string run_dir() const { return run_folder(options.run_dir, settings.run_name); }
   Nanoseconds timeout() const { return settings.train.hang_timeout; }  // for other ranks
 };
 

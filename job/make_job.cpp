@@ -356,6 +356,10 @@ std::vector<std::string> job_advice(const Job& job) {
   return advice;
 }
 
+std::string run_folder(const std::string& run_dir, const std::string& run_name) {
+  return run_dir.empty() ? "runs/" + run_name : run_dir;
+}
+
 Job make_job(Setting recipe, const JobOptions& options) {
   Job job;
   require_folder(recipe, options);
@@ -364,7 +368,7 @@ Job make_job(Setting recipe, const JobOptions& options) {
   job.world = options.world;
   job.nonce = options.nonce;
   job.cpu_stands_in = options.cpu_stands_in;
-  job.run_dir = options.run_dir.empty() ? "runs/" + job.settings.run_name : options.run_dir;
+  job.run_dir = run_folder(options.run_dir, job.settings.run_name);
   job.checkpoints = job.settings.checkpoint.save_folder->value_or(job.run_dir + "/checkpoints");
   job.resume = options.resume;
   require_consistent_recipe(job);

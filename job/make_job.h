@@ -30,6 +30,9 @@ struct JobOptions {
   std::vector<std::string> hosts = {};  // by rank; missing ones are this machine
 };
 
+// --run-dir, or runs/<run_name> if `run_dir` is "".
+std::string run_folder(const std::string& run_dir, const std::string& run_name);
+
 // Opens the data; checks that batches fit the ranks, that the model fits the data, and that evaluation data
 // has samples of the same kind; creates the run's folders. Throws UserError.
 Job make_job(Setting recipe, const JobOptions& options);
