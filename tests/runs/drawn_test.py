@@ -7,17 +7,11 @@ import tutti_run
 from tutti_run import EXAMPLES, SOURCE, tutti
 
 FAULTS = EXAMPLES / "faults"
-TINY = FAULTS / "tiny.toml"
 DRAWN = FAULTS / "drawn.toml"
 IS_NIGHTLY = "TUTTI_NIGHTLY" in os.environ
 
 
-class Drawn(tutti_run.RunTest):
-    def simulate(self, *arguments, code=0, recipe=TINY, timeout=300):
-        finished = tutti("simulate", recipe, *arguments).wait(timeout=timeout)
-        self.assertEqual(finished.code, code, finished.text)
-        return finished.text
-
+class Drawn(tutti_run.SimulateTest):
     def test_each_seed_draws_a_recipe(self):
         text = self.simulate("--seeds", f"1..{10000 if IS_NIGHTLY else 300}", "--once", "--faults",
                              FAULTS / "all.toml", *(["--all-probes"] if IS_NIGHTLY else []), recipe=DRAWN,

@@ -26,12 +26,7 @@ def seeds(count):
     return f"1..{count if IS_NIGHTLY else count // 10}"
 
 
-class Simulate(tutti_run.RunTest):
-    def simulate(self, *arguments, code=0, recipe=TINY, timeout=300):
-        finished = tutti("simulate", recipe, *arguments).wait(timeout=timeout)
-        self.assertEqual(finished.code, code, finished.text)
-        return finished.text
-
+class Simulate(tutti_run.SimulateTest):
     def test_each_seed_is_another_order_and_all_have_one_result(self):
         text = self.simulate("--ranks", 2, "--seeds", seeds(1000), "--once")
         ran = int(re.search(r"seeds +(\d+) on 2 ranks", text)[1])

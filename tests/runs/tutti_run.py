@@ -265,6 +265,13 @@ class RunTest(unittest.TestCase):
         self.assertEqual(first["weights"], second["weights"])
 
 
+class SimulateTest(RunTest):
+    def simulate(self, *arguments, code=0, recipe=EXAMPLES / "faults/tiny.toml", timeout=300):
+        finished = tutti("simulate", recipe, *arguments).wait(timeout=timeout)
+        self.assertEqual(finished.code, code, finished.text)
+        return finished.text
+
+
 def main():
     """unittest's main, with ctest's exit code when every test was skipped."""
     program = unittest.main(module="__main__", exit=False, verbosity=2)

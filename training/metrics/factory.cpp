@@ -45,8 +45,14 @@ int64_t known(const Setting& keys, const char* key, int64_t number) {
   return number;
 }
 
-bool declares(const Setting& keys, const std::string& key) {
+// Made once: a run makes many metrics.
+const Catalog& catalog_of_metrics() {
   static const Catalog catalog = metric_catalog();
+  return catalog;
+}
+
+bool declares(const Setting& keys, const std::string& key) {
+  const Catalog& catalog = catalog_of_metrics();
   const auto declared = catalog.keys_of(catalog.find_entry(keys.at("kind").text()));
   return std::ranges::any_of(declared, [&](const Key& one) { return one.name == key; });
 }
@@ -175,8 +181,8 @@ MetricPtr LossMetricOptions::make(const Setting& keys, bool composer) const {
 }
 
 MetricPtr make_metric(const Setting& setting, bool composer, const DataCounts& counts) {
-  static const Catalog catalog = metric_catalog();
-  Setting keys = resolve_section(catalog, setting.is_text() ? table_of_kind(setting) : setting, {});
+  Setting keys =
+      resolve_section(catalog_of_metrics(), setting.is_text() ? table_of_kind(setting) : setting, {});
   const bool plugged = is_of_plugin(keys);
   if (!plugged && needs_counts(keys)) {
     fill_in(keys, "num_classes", counts.classes);
