@@ -52,15 +52,16 @@ int64_t Sampler::global_samples(int64_t batch) const {
   return batch_samples(batch) * (plan_.per_rank_data ? plan_.data_world : 1);
 }
 
-int64_t Sampler::first_sample(int64_t batch) const {
-  return first_place(global_samples(batch), plan_.data_rank, plan_.data_world);
+Portion Sampler::portion(int64_t batch) const {
+  return portion_of(global_samples(batch), {.data_rank = plan_.data_rank, .data_world = plan_.data_world});
 }
 
+int64_t Sampler::first_sample(int64_t batch) const { return portion(batch).first; }
+
 std::vector<int64_t> Sampler::indices(const Dataset& dataset, int64_t epoch, int64_t batch) const {
-  const int64_t all = global_samples(batch);
-  const int64_t first = batch * stride_ + (plan_.per_rank_data ? 0 : first_sample(batch));
-  const int64_t count = all / plan_.data_world + (plan_.data_rank < all % plan_.data_world ? 1 : 0);
-  std::vector<int64_t> indices(static_cast<size_t>(count));
+  const Portion mine = portion(batch);
+  const int64_t first = batch * stride_ + (plan_.per_rank_data ? 0 : mine.first);
+  std::vector<int64_t> indices(static_cast<size_t>(mine.samples));
   for (size_t i = 0; i < indices.size(); ++i) {
     indices[i] = dataset.order(plan_.seed, epoch, first + static_cast<int64_t>(i), plan_.loading.shuffle);
   }

@@ -9,6 +9,7 @@
 
 #include "data/data_settings.h"
 #include "data/label_range.h"
+#include "data/portions.h"
 #include "data/transforms/transform.h"
 #include "tensors/tree.h"
 
@@ -103,19 +104,10 @@ class Sampler {
 
  private:
   int64_t batch_samples(int64_t batch) const;
+  Portion portion(int64_t batch) const;  // of this rank
 
   Plan plan_;
   int64_t stride_;  // samples of a full batch, in this rank's order
 };
-
-// Place of a rank's first sample in a global batch.
-inline int64_t first_place(int64_t global_samples, int data_rank, int data_world) {
-  return data_rank * (global_samples / data_world) +
-         std::min<int64_t>(data_rank, global_samples % data_world);
-}
-// The largest number of samples of a batch on any rank.
-inline int64_t largest_part(int64_t global_samples, int data_world) {
-  return (global_samples + data_world - 1) / data_world;
-}
 
 }  // namespace tutti

@@ -209,4 +209,16 @@ void ShardedParameters::free(std::size_t block) {
   held_[block] = at::Tensor();
 }
 
+double ShardedParameters::gathered_bytes() const {
+  double bytes = 0;
+  for (std::size_t b = 0; b < blocks_.size(); ++b) {
+    const Block& block = blocks_[b];
+    const double share = static_cast<double>(block.cut->part_size(trainee_.topology.share.index)) *
+                         static_cast<double>(block.part.element_size());
+    if (stays_) bytes += static_cast<double>(block.part.nbytes()) - share;
+    if (!stays_ && is_held(b)) bytes += static_cast<double>(held_[b].nbytes());
+  }
+  return bytes;
+}
+
 }  // namespace tutti

@@ -60,6 +60,8 @@ class ShardedParameters {
   void show(std::size_t block);
   void free(std::size_t block);
   bool is_held(std::size_t block) const { return held_[block].defined(); }
+  // Of the whole parameters that are in memory now, beside this rank's share.
+  double gathered_bytes() const;
 
  private:
   at::ScalarType exact_dtype(const Block& block) const;

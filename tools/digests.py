@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Prints hashes that a refactoring must not change: for each example and number of ranks a hash of all
-weights and a hash of all logged losses and metrics, and for each simulated seed a hash of the weights.
+weights and a hash of all logged losses and metrics, and for each simulated seed a hash of the weights: of one
+recipe, and of recipes that the seeds draw.
 
     tools/digests.py BUILD > before; ...; tools/digests.py BUILD > after; diff before after
 
@@ -17,6 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 EXAMPLES = {"digits": [], "digits_cnn": [],
             "text_gpt": ["train.max_duration=60ba", "train.eval_interval=25ba"]}
 SEEDS = 300
+DRAWN = 1000
 TIMED = ("_ms", "_per_s", "memory", "since_start", "wall", "time/", "throughput")
 
 
@@ -46,9 +48,9 @@ def example(tutti, name, ranks, settings, scratch):
     return output(tutti, "inspect", run, "--digest").strip(), logged(run)
 
 
-def simulated(tutti, recipe, plan):
+def simulated(tutti, recipe, seeds, plan):
     """Seed and hash of the final weights, for each seed. The lines of a worker have more than the summary."""
-    lines = output(tutti, "simulate", recipe, "--ranks", "4", "--seeds", f"1..{SEEDS}", "--once",
+    lines = output(tutti, "simulate", recipe, "--ranks", "4", "--seeds", f"1..{seeds}", "--once",
                    "--share-of", "1", *plan)
     results = [line.split("\t") for line in lines.splitlines() if line.startswith("tutti-seed-result")]
     return [(int(fields[1]), f"{int(fields[2]):016x}") for fields in results]
@@ -63,8 +65,10 @@ def main():
                 print(f"{name}.toml  {ranks} ranks  weights {weights}  logged {losses}", flush=True)
     faults = os.path.join(ROOT, "examples/faults")
     for name, plan in ("no faults", []), ("all faults", ["--faults", os.path.join(faults, "all.toml")]):
-        for seed, weights in simulated(tutti, os.path.join(faults, "tiny.toml"), plan):
-            print(f"tiny.toml  4 ranks  {name}  seed {seed}  weights {weights}")
+        for seed, weights in simulated(tutti, os.path.join(faults, "tiny.toml"), SEEDS, plan):
+            print(f"tiny.toml  4 ranks  {name}  seed {seed}  weights {weights}", flush=True)
+    for seed, weights in simulated(tutti, os.path.join(faults, "drawn.toml"), DRAWN, []):
+        print(f"drawn.toml  seed {seed}  weights {weights}")
 
 
 if __name__ == "__main__":

@@ -4,9 +4,12 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "data/dataset.h"
+#include "runtime/error.h"
 #include "runtime/probe/probe.h"
 #include "tensors/finite.h"
 
@@ -20,6 +23,19 @@ std::vector<Unit> units_of(const State& state, const ShardingSettings& settings)
     const int64_t first = 0;
     state.try_forward(state.dataset->get({&first, 1}, {state.seed}));
   });
+}
+
+// On a device: 0 if all losses and gradients of the rank are finite. The pass learns later whether gradients
+// are not. Overwrites the losses.
+at::Tensor bad_numbers(const State& state, Pass& pass) {
+  std::vector<at::Tensor> gradients;
+  for (const ParamView& view : state.views)
+    if (view.grad.defined() && view.grad.numel() > 0) gradients.push_back(view.grad);
+  const at::Tensor overflow = any_not_finite(gradients, state.device);
+  pass.numbers.add(overflow, [&pass](std::span<const double> flag) {
+    if (flag[0] > 0) pass.verdict.overflow = 1;
+  });
+  return overflow.add(any_not_finite(pass.losses, state.device));
 }
 
 }  // namespace
@@ -54,46 +70,60 @@ void Exchange::plan(const PassShape& shape) {
   trained_ = std::move(trained);
   shape_ = shape;
   if (changed) gradients_->follow_frozen(trained_);
-  verdict_ = at::zeros({Verdict::numbers(state_.topology.world, shape.sums)}, at::kDouble);
+  numbers_.verdict = at::zeros({Verdict::numbers(state_.topology.world, shape.sums)}, at::kDouble);
   if (state_.device.runs_ahead()) {
-    facts_ = at::zeros({3}, at::kDouble);
-    flag_ = at::zeros({1}, state_.device.options());
+    numbers_.facts = at::zeros({3}, at::kDouble);
+    numbers_.flag = at::zeros({1}, state_.device.options());
   }
   const bool has_statistics = shape.statistics > 0;
-  statistics_ = has_statistics ? at::zeros({shape.statistics}) : at::Tensor();
-  gathered_ = has_statistics ? at::empty({state_.topology.world, shape.statistics}) : at::Tensor();
+  numbers_.statistics = has_statistics ? at::zeros({shape.statistics}) : at::Tensor();
+  numbers_.gathered = has_statistics ? at::empty({state_.topology.world, shape.statistics}) : at::Tensor();
   set_training_plan();
 }
 
 void Exchange::set_training_plan() {
   has_other_plan_ = false;
   std::vector<PlanEntry> entries;
-  if (unsharding_) entries = unsharding_->plan(shape_->forwards, shape_->microbatches, trained_);
-  for (PlanEntry& entry : gradients_->plan(static_cast<int>(entries.size()), shape_->microbatches))
+  if (unsharding_) entries = unsharding_->plan(shape_->forwards, shape_->portions, trained_);
+  for (PlanEntry& entry : gradients_->plan(static_cast<int>(entries.size()), shape_->portions))
     entries.push_back(std::move(entry));
   if (state_.device.runs_ahead()) plan_check(entries);
-  if (statistics_.defined())
+  if (numbers_.statistics.defined())
     entries.push_back({.kind = CollectiveKind::kAllGather,
-                       .whole = gathered_.view({-1}),
-                       .part = statistics_,
+                       .whole = numbers_.gathered.view({-1}),
+                       .part = numbers_.statistics,
                        .label = "statistics"});
-  entries.push_back({.whole = verdict_, .label = "verdict", .ends = TraceKind::kVerdict});
+  entries.push_back({.whole = numbers_.verdict, .label = "verdict", .ends = TraceKind::kVerdict});
   sync_->set_plan(std::move(entries));
 }
 
 // Replicas of a share have other gradients than the ranks that share.
 void Exchange::plan_check(std::vector<PlanEntry>& entries) {
-  flag_at_ = static_cast<int>(entries.size());
-  entries.push_back(
-      {.group = GroupRole::kReductions, .whole = flag_, .place = PassPlace::last(), .label = "check"});
+  numbers_.flag_at = static_cast<int>(entries.size());
+  entries.push_back({.group = GroupRole::kReductions,
+                     .whole = numbers_.flag,
+                     .place = PassPlace::last(),
+                     .label = "check"});
   if (replicas_)
     entries.push_back({.group = GroupRole::kReplicas,
-                       .whole = flag_,
+                       .whole = numbers_.flag,
                        .place = PassPlace::last(),
-                       .after = flag_at_,
+                       .after = numbers_.flag_at,
                        .label = "check of all replicas"});
-  facts_at_ = static_cast<int>(entries.size());
-  entries.push_back({.whole = facts_, .label = "facts"});
+  numbers_.facts_at = static_cast<int>(entries.size());
+  entries.push_back({.whole = numbers_.facts, .label = "facts"});
+}
+
+void PassOrder::enter(std::initializer_list<Stage> from, Stage to) {
+  TUTTI_ASSERT(std::ranges::count(from, stage_) > 0, "stage " + std::to_string(static_cast<int>(to)) +
+                                                         " of a pass follows stage " +
+                                                         std::to_string(static_cast<int>(stage_)));
+  stage_ = to;
+}
+
+void Exchange::begin_pass() {
+  order_.enter({PassOrder::kIdle}, PassOrder::kPass);
+  gradients_->begin_pass();
 }
 
 void Exchange::unshard() {
@@ -111,81 +141,111 @@ void Exchange::end_forwards() {
   unsharding_->end_forwards();
 }
 
-void Exchange::begin_microbatch(int64_t microbatch, bool last) {
-  if (unsharding_) unsharding_->begin_microbatch(microbatch);
-  gradients_->begin_microbatch(microbatch, last);
+void Exchange::begin_portion(const Portion& portion) {
+  order_.enter({PassOrder::kPass}, PassOrder::kPortion);
+  if (unsharding_) unsharding_->begin_portion(portion.index);
+  gradients_->begin_portion(portion);
 }
 
-void Exchange::end_microbatch() {
-  if (unsharding_) unsharding_->end_microbatch();
-  gradients_->end_microbatch();
+void Exchange::end_portion() {
+  order_.enter({PassOrder::kPortion}, PassOrder::kPass);
+  if (unsharding_) unsharding_->end_portion();
+  gradients_->end_portion();
 }
 
+void Exchange::end_pass() {
+  order_.enter({PassOrder::kPass}, PassOrder::kOver);
+  gradients_->end_pass();
+}
+
+// Memory may have run out before begin_pass, or after end_pass.
 void Exchange::abandon_pass() {
+  order_.enter({PassOrder::kIdle, PassOrder::kPass, PassOrder::kPortion, PassOrder::kOver}, PassOrder::kOver);
   gradients_->abandon_pass();
   if (unsharding_) unsharding_->end_pass();
 }
 
-// A rank that has run out of memory waits for nobody here: others may wait for parameters that it serves in
-// `agree`.
-PassFacts Exchange::facts(const Verdict& mine) {
-  if (!sync_) return {mine.out_of_memory, mine.loss_weight, 0};
-  double* const numbers = facts_.data_ptr<double>();
-  numbers[0] = mine.out_of_memory;
-  numbers[1] = mine.loss_weight;
-  numbers[2] = static_cast<double>(gradients_->unused());
-  if (mine.out_of_memory > 0) return {.out_of_memory = mine.out_of_memory};
-  sync_->run(facts_at_);
-  sync_->wait(facts_at_);
-  if (unsharding_) unsharding_->end_pass();
-  gradients_->wait();
-  return {numbers[0], numbers[1], numbers[2]};
+PassFacts Exchange::facts(Pass& mine) {
+  order_.enter({PassOrder::kOver}, PassOrder::kFacts);
+  if (state_.device.runs_ahead()) return device_facts(mine);
+  result_ = agree(mine);
+  const Verdict& all = result_->verdict;
+  if (all.out_of_memory == 0) take_gradients(all.unused);
+  return {all.out_of_memory, all.loss_weight, {}};
 }
 
-at::Tensor Exchange::check(const std::vector<at::Tensor>& losses, LateNumbers& numbers,
-                           std::function<void()> overflow) {
-  const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> gradients;
-  for (const ParamView& view : state_.views)
-    if (view.grad.defined() && view.grad.numel() > 0) gradients.push_back(view.grad);
-  const at::Tensor overflow_flag = any_not_finite(gradients, state_.device);
-  numbers.add(overflow_flag, [overflow = std::move(overflow)](std::span<const double> flag) {
-    if (flag[0] > 0) overflow();
-  });
-  const at::Tensor mine = overflow_flag.add(any_not_finite(losses, state_.device));
-  if (!sync_) return mine.clamp_max(1);
-  flag_.copy_(mine);
-  for (int entry = flag_at_; entry < facts_at_; ++entry) {
-    sync_->run(entry);
-    sync_->wait(entry);
+PassResult Exchange::verdict(Pass& mine) {
+  order_.enter({PassOrder::kFacts}, PassOrder::kIdle);
+  if (result_) return *std::exchange(result_, std::nullopt);
+  PassResult all = agree(mine);
+  TUTTI_ASSERT(all.verdict.out_of_memory > 0 ||
+                   mine.skips_on_device == (all.verdict.non_finite > 0 || all.verdict.overflow > 0),
+               "the device and the host disagree on whether the step counts");
+  return all;
+}
+
+// A rank that has run out of memory waits for nobody here: others may wait for parameters that it serves in
+// `verdict`. Else gradients are reduced for later work of this thread's stream.
+PassFacts Exchange::device_facts(Pass& mine) {
+  PassFacts all{mine.verdict.out_of_memory, mine.verdict.loss_weight, {}};
+  if (all.out_of_memory > 0) return all;
+  double unused = 0;
+  if (sync_) {
+    double* const numbers = numbers_.facts.data_ptr<double>();
+    numbers[0] = 0;
+    numbers[1] = mine.verdict.loss_weight;
+    numbers[2] = static_cast<double>(gradients_->unused());
+    sync_->run(numbers_.facts_at);
+    sync_->wait(numbers_.facts_at);
+    if (unsharding_) unsharding_->end_pass();
+    gradients_->wait();
+    all = {numbers[0], numbers[1], {}};
+    unused = numbers[2];
   }
-  return flag_[0].clamp_max(1);
+  if (all.out_of_memory > 0) return all;
+  take_gradients(unused);
+  const at::NoGradGuard no_grad;
+  all.skip = bad_numbers(state_, mine);
+  if (sync_) {
+    numbers_.flag.copy_(all.skip);
+    for (int entry = numbers_.flag_at; entry < numbers_.facts_at; ++entry) {
+      sync_->run(entry);
+      sync_->wait(entry);
+    }
+    all.skip = numbers_.flag[0];
+  }
+  all.skip = all.skip.clamp_max(1);
+  mine.numbers.add(all.skip, [&mine](std::span<const double> flag) { mine.skips_on_device = flag[0] > 0; });
+  mine.numbers.launch();
+  return all;
 }
 
 // The sums of shards are known to their owners alone, so the verdict waits for them. Whoever runs out of
 // memory has nothing to wait for.
-PassResult Exchange::agree(Verdict mine, const at::Tensor& statistics) {
-  const bool on_device = state_.device.runs_ahead();  // see facts() and check()
-  if ((unsharding_ || !sync_) && mine.out_of_memory == 0 && !on_device) {
+PassResult Exchange::agree(Pass& mine) {
+  Verdict& verdict = mine.verdict;
+  const at::Tensor& statistics = mine.statistics;
+  const bool on_device = state_.device.runs_ahead();  // see device_facts
+  if ((unsharding_ || !sync_) && verdict.out_of_memory == 0 && !on_device) {
     if (unsharding_) unsharding_->end_pass();
     if (!gradients_->wait()) {
       if (sync_) TUTTI_PROBE("sharding: gradients of a rank's own share are not finite");
-      mine.overflow = 1;
+      verdict.overflow = 1;
     }
   }
-  if (!sync_) return {std::move(mine), statistics.defined() ? statistics.clone().unsqueeze(0) : statistics};
-  mine.unused = static_cast<double>(gradients_->unused());
-  verdict_.copy_(mine.encode(state_.topology.rank, state_.topology.world));
-  if (statistics_.defined()) statistics_.copy_(statistics);
+  if (!sync_) return {verdict, statistics.defined() ? statistics.clone().unsqueeze(0) : statistics};
+  verdict.unused = static_cast<double>(gradients_->unused());
+  numbers_.verdict.copy_(verdict.encode(state_.topology.rank, state_.topology.world));
+  if (numbers_.statistics.defined()) numbers_.statistics.copy_(statistics);
   const bool finite = sync_->finish_pass();
-  PassResult all{Verdict::decode(verdict_, state_.topology.world), {}};
+  PassResult all{Verdict::decode(numbers_.verdict, state_.topology.world), {}};
   if (!finite && !unsharding_ && !on_device) all.verdict.overflow = state_.topology.world;
-  if (gathered_.defined()) all.statistics = gathered_.clone();
+  if (numbers_.gathered.defined()) all.statistics = numbers_.gathered.clone();
   return all;
 }
 
 // A parameter without a gradient on any rank has zeros in its bucket. Its gradient stays undefined, as on a
-// single rank.
+// single rank. `unused`: of all ranks.
 void Exchange::take_gradients(double unused) {
   const at::Tensor used_by = unused > 0 ? sum(gradients_->used()) : at::Tensor();
   if (used_by.defined()) TUTTI_PROBE("gradients: a parameter has none on some rank");

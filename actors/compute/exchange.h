@@ -2,34 +2,42 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "actors/compute/gradient_sync.h"
+#include "actors/compute/pass.h"
 #include "actors/compute/sync_client.h"
 #include "actors/compute/unsharding.h"
 #include "actors/messages/verdict.h"
+#include "data/portions.h"
 #include "sharding/catalog.h"
-#include "tensors/late_numbers.h"
 #include "training/state.h"
 
 namespace tutti {
 
-struct PassResult {
-  Verdict verdict;        // of all ranks
-  at::Tensor statistics;  // [world, numbers]; undefined without statistics
+// What all ranks know of a pass before the update. On a host that is the verdict's; on a device the host does
+// not wait for `skip`.
+struct PassFacts {
+  double out_of_memory = 0;  // ranks; the attempt is aborted
+  double loss_weight = 0;    // 0: nothing counts
+  // A float32 scalar on the device: 1 if a loss or a gradient of any rank is not finite, else 0. Undefined on
+  // a host.
+  at::Tensor skip;
 };
 
-// The facts that all ranks need before launching an update on a device: sums over ranks of fields of Verdict.
-struct PassFacts {
-  double out_of_memory = 0, loss_weight = 0, unused = 0;
+// Of all ranks.
+struct PassResult {
+  Verdict verdict;
+  at::Tensor statistics;  // [world, numbers]; undefined without statistics
 };
 
 // Facts that fix the collectives of a pass; the same on all ranks.
 struct PassShape {
-  int64_t forwards = 0;  // of the model before the microbatches, without gradients
-  int64_t microbatches = 1;
+  int64_t forwards = 0;  // of the model before the portions, without gradients
+  int64_t portions = 1;
   int64_t statistics = 0;  // float32 numbers of each rank, all-gathered
   int64_t sums = 0;        // numbers of the verdict's sums
   friend bool operator==(const PassShape&, const PassShape&) = default;
@@ -40,10 +48,22 @@ struct ExchangeOptions {
   ShardingSettings sharding;
 };
 
+// The order of calls in a pass: begin_pass, unshard, begin_portion and end_portion for each portion,
+// end_pass, facts, verdict. After an exception, wherever thrown, abandon_pass comes in place of end_pass.
+class PassOrder {
+ public:
+  enum class Stage { kIdle, kPass, kPortion, kOver, kFacts };
+  using enum Stage;
+
+  // Asserts that the pass is in one of the stages `from`.
+  void enter(std::initializer_list<Stage> from, Stage to);
+
+ private:
+  Stage stage_ = kIdle;
+};
+
 // The exchanges of ranks in a pass (forward, backward, verdict): parameters, gradients, statistics, the
-// verdict. Called in this order: begin_pass, unshard, for each microbatch begin_microbatch and
-// end_microbatch, end_pass, agree; after an exception abandon_pass, then agree. On a device `facts` comes
-// before `agree`, and if no rank has run out of memory take_gradients and check between the two calls.
+// verdict. Asserts the order of its calls.
 class Exchange {
  public:
   // For one rank. `scaled`: losses are scaled.
@@ -55,33 +75,27 @@ class Exchange {
   // parameters are not reduced.
   void plan(const PassShape& shape);
 
-  void begin_pass() { gradients_->begin_pass(); }
+  void begin_pass();
   // Call when this rank's share of the parameters has its values for the pass.
   void unshard();
-  // Ends the forwards before the microbatches (PassShape::forwards). Call before ranks wait for each other.
+  // Ends the forwards before the portions (PassShape::forwards). Call before ranks wait for each other.
   // Also after an exception, even an exception before `unshard`.
   void end_forwards();
-  // `last`: of the pass.
-  void begin_microbatch(int64_t microbatch, bool last);
-  void end_microbatch();
-  void end_pass() { gradients_->end_pass(); }
-  void abandon_pass();
+  void begin_portion(const Portion& portion);
+  void end_portion();
+  void end_pass();
+  void abandon_pass();  // after an exception, in place of end_pass
 
-  // Of all ranks, which meet on the host; of this rank alone after running out of memory. Else gradients are
-  // reduced for later work of this thread's stream.
-  PassFacts facts(const Verdict& mine);
-  // A float32 scalar on the device: 1 if a loss or a gradient of any rank is not finite, else 0. The host
-  // does not wait. `overflow` is called by numbers.read() if gradients of this rank are not finite.
-  // Overwrites `losses`.
-  at::Tensor check(const std::vector<at::Tensor>& losses, LateNumbers& numbers,
-                   std::function<void()> overflow);
-
-  // Call once for each pass: `mine` and `statistics` of this rank.
-  PassResult agree(Verdict mine, const at::Tensor& statistics);
-  // After the verdict, or after `facts`: sets the gradient of every view to the sum over ranks; undefined if
-  // no rank has a gradient. `unused`: of all ranks.
-  void take_gradients(double unused);
+  // The facts of all ranks, which meet on the host; on a device of this rank alone if it has run out of
+  // memory. If no rank has, sets the gradient of every view to the sum over ranks: undefined if no rank has a
+  // gradient. On a host `mine` is complete; on a device its numbers may come later, and `losses` are
+  // overwritten.
+  PassFacts facts(Pass& mine);
+  // Ends the pass. `mine` is complete. Takes part in what other ranks still need.
+  PassResult verdict(Pass& mine);
   const GradientSync& gradients() const { return *gradients_; }
+  // Of whole parameters that are in memory now, beside this rank's share.
+  double gathered_bytes() const { return unsharding_ ? unsharding_->gathered_bytes() : 0; }
 
   // The sum over ranks of `values`, in their memory: over all ranks, or, outside of a pass, over the ranks
   // that share parameters (kReductions).
@@ -104,8 +118,18 @@ class Exchange {
   bool evaluates_together() const { return unsharding_ && unsharding_->reshards(); }
 
  private:
+  // What ranks sum and gather at the end of a pass.
+  struct Numbers {
+    at::Tensor verdict, statistics, gathered;
+    at::Tensor facts, flag;         // with a device; `flag` is there
+    int facts_at = 0, flag_at = 0;  // in the plan
+  };
+
   void set_training_plan();
   void plan_check(std::vector<PlanEntry>& entries);
+  PassResult agree(Pass& mine);
+  PassFacts device_facts(Pass& mine);
+  void take_gradients(double unused);
 
   State& state_;
   const bool replicas_ = false;
@@ -115,9 +139,9 @@ class Exchange {
   std::vector<bool> trained_;  // for each parameter, true if a gradient was required at the last plan
   std::optional<PassShape> shape_;
   bool has_other_plan_ = false;  // Sync's plan is not that of training
-  at::Tensor verdict_, statistics_, gathered_;
-  at::Tensor facts_, flag_;         // with a device; flag_ is there
-  int facts_at_ = 0, flag_at_ = 0;  // in the plan
+  Numbers numbers_;
+  PassOrder order_;
+  std::optional<PassResult> result_;  // on a host, between facts() and verdict()
 };
 
 }  // namespace tutti

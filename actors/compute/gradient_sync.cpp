@@ -54,8 +54,8 @@ class BucketSync final : public GradientSync {
   }
 
   void begin_pass() override { buckets_.begin_step(); }
-  void begin_microbatch(int64_t, bool last) override {
-    if (last) buckets_.begin_last_microbatch();
+  void begin_portion(const Portion& portion) override {
+    if (portion.last) buckets_.begin_last_microbatch();
   }
   void end_pass() override { buckets_.end_step(); }
   void abandon_pass() override { buckets_.abandon_step(); }

@@ -6,21 +6,20 @@
 
 #include "actors/compute/sync_client.h"
 #include "actors/messages/plan_entry.h"
+#include "data/portions.h"
 #include "sharding/units.h"
 #include "training/state.h"
 
 namespace tutti {
 
-// Sums the gradients of a pass over ranks. Called in this order: begin_pass; begin_microbatch and
-// end_microbatch for each microbatch; end_pass; after an exception abandon_pass.
+// Sums the gradients of a pass over ranks. Called by Exchange, which holds the order of calls.
 class GradientSync {
  public:
   virtual ~GradientSync() = default;
 
   virtual void begin_pass() {}
-  // `last`: of the pass.
-  virtual void begin_microbatch(int64_t /*microbatch*/, bool /*last*/) {}
-  virtual void end_microbatch() {}
+  virtual void begin_portion(const Portion&) {}
+  virtual void end_portion() {}
   virtual void end_pass() {}
   virtual void abandon_pass() {}
   // Backward has left all units after `unit`, and their parameters are requested or served.
@@ -29,7 +28,7 @@ class GradientSync {
   // `trained`: for each parameter, true if a gradient is required from the next plan on.
   virtual void follow_frozen(const std::vector<bool>& /*trained*/) {}
   // The entries that reduce gradients, behind `first` other entries in the plan of a pass.
-  virtual std::vector<PlanEntry> plan(int /*first*/, int64_t /*microbatches*/) { return {}; }
+  virtual std::vector<PlanEntry> plan(int /*first*/, int64_t /*portions*/) { return {}; }
 
   // Waits until this rank's share of the gradients is reduced. True if the share is finite; always on a
   // device, which checks later (Exchange::check).

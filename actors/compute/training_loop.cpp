@@ -3,19 +3,14 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <cmath>
 #include <sstream>
 #include <utility>
 
-#include "io/checkpoint/saved_state.h"
-#include "job/resume.h"
 #include "models/model.h"
-#include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "runtime/probe/probe.h"
 #include "runtime/text.h"
 #include "tensors/memory/torch_error.h"
-#include "training/saved_tensors.h"
 #include "training/token_text.h"
 
 namespace tutti {
@@ -25,24 +20,12 @@ using enum ResumePoint::Place;
 
 constexpr int64_t kSkippedForGood = 10;  // steps in a row
 
-// True if the pending work of the step changes no saved state. Algorithms may change saved state.
-bool is_whole(const ResumePoint& resume, const Engine& engine) {
-  return !resume.any() || resume.at == kAtFitEnd || engine.algorithms().empty();
-}
-
-std::vector<std::string> changes_since(const RunState& saved, const Setting& recipe) {
-  if (saved.recipe.empty()) return {};
-  return recipe_changes(recipe, parse_recipe(saved.recipe, "recipe"));
-}
-
 }  // namespace
 
 TrainingLoop::TrainingLoop(const Parts& parts)
     : with_(parts),
       batch_digest_("compute/batch", parts.recorder, TensorsDigest::kWhole),
-      tasks_(parts.job, parts.state, parts.engine, parts.evaluations, parts.times, parts.recorder) {
-  if (const auto& best = parts.job.settings.checkpoint.best) best_.emplace(*best);
-}
+      loop_state_(parts, parts.train_step, parts.evaluations) {}
 
 void TrainingLoop::run(Context& context) try {
   begin(context);
@@ -58,7 +41,7 @@ void TrainingLoop::run(Context& context) try {
   context.send(with_.actors.supervisor, TrainingDone{.failure = OutOfMemory(where, error), .alone = true});
 }
 
-// A function that returns bool returns false if the run is asked to stop; `resume_` then has the pending
+// A function that returns bool returns false if the run is asked to stop; `pending` then has the pending
 // work.
 
 bool TrainingLoop::train(Context& context) {
@@ -66,15 +49,15 @@ bool TrainingLoop::train(Context& context) {
     return evaluate(context, labels, /*standalone=*/true).has_value();
   };
   for (;;) {
-    if (!fit(context) || !end_fit(context) || (stop_agreed_ && !tasks_.done())) return false;
-    const ProgramTasks::Result result = tasks_.run(context, evaluated);
+    if (!fit(context) || !end_fit(context) || (stop_agreed_ && !loop_state_.tasks.done())) return false;
+    const ProgramTasks::Result result = loop_state_.tasks.run(context, evaluated);
     if (result != ProgramTasks::Result::kTrainsOn) return result == ProgramTasks::Result::kAllDone;
     train_on(context);
   }
 }
 
 bool TrainingLoop::fit(Context& context) {
-  ResumePoint::Place place = resume_place();
+  ResumePoint::Place place = loop_state_.resume_place();
   while (place != kAtStep || !with_.times.over()) {
     if (place == kAtStep && with_.times.stops_here()) return false;
     switch (std::exchange(place, kAtStep)) {
@@ -106,7 +89,7 @@ void TrainingLoop::begin_batch(Context& context) {
   const Timestamp& time = with_.state.timestamp;
   step_ = time.batch + 1;
   with_.run_log.begin_step(step_);
-  if (best_) best_->begin_step();
+  if (loop_state_.best) loop_state_.best->begin_step();
   if (time.batch_in_epoch == 0) {
     if (time.epoch_in_iteration == 0) run_event(context, Event::kIterationStart);
     run_event(context, Event::kEpochStart);
@@ -136,8 +119,8 @@ void TrainingLoop::train_batch(Context& context) {
                       verdict.seconds - before.total_wct);
   with_.times.advance(before);
   with_.run_log.step_done(before, verdict, lr, {context.now() - step_began_, data_wait, ready.took});
-  with_.train_step.grow_back();
-  resume_ = {kAtBatchEnd, with_.evaluations.due_at_batch_end(before)};
+  with_.train_step.memory().grow_back();
+  loop_state_.pending = {kAtBatchEnd, with_.evaluations.due_at_batch_end(before)};
   run_event(context, Event::kBatchEnd);
   stop_agreed_ = verdict.stop > 0;
   if (stop_agreed_ && verdict.stop < state.topology.world)
@@ -179,14 +162,14 @@ void TrainingLoop::end_epoch(Context& context) {
   const Timestamp before = with_.state.timestamp;
   with_.times.advance_epoch(before);
   with_.state.timestamp.to_next_epoch();
-  resume_ = {kAtEpochEnd, with_.evaluations.due_at_epoch_end(before)};
+  loop_state_.pending = {kAtEpochEnd, with_.evaluations.due_at_epoch_end(before)};
   run_event(context, Event::kEpochEnd);
   checkpoint_due_ = with_.times.checkpoint_at_epoch_end(before) || checkpoint_due_;
 }
 
 bool TrainingLoop::end_step(Context& context) {
   if (!stop_agreed_ && with_.times.stops_here()) evaluate_before_stop(context);
-  resume_ = {};
+  loop_state_.pending = {};
   with_.run_log.end_step(context);
   record(context, TraceKind::kStepDone);
   step_began_ = context.now();
@@ -195,7 +178,7 @@ bool TrainingLoop::end_step(Context& context) {
   if (with_.times.over()) return true;
   if (stop_agreed_ || with_.times.stops_here()) return false;
   if (requested || checkpoint_due_)
-    with_.snapshots.take(context, saved_state(), Snapshots::Kind::kBesideTraining);
+    with_.snapshots.take(context, loop_state_.save(), Snapshots::Kind::kBesideTraining);
   return true;
 }
 
@@ -210,12 +193,12 @@ void TrainingLoop::evaluate_before_stop(Context& context) {
 
 // A run that is asked to stop leaves due evaluations to the run that resumes.
 bool TrainingLoop::evaluate_due(Context& context) {
-  if (resume_.labels.empty()) return true;
+  if (loop_state_.pending.labels.empty()) return true;
   with_.run_log.logger().evaluation_due();  // before the next line: a stopped run resumes there
   if (stop_agreed_) TUTTI_PROBE("stop: a due evaluation is left to the run that resumes");
-  const auto metrics = stop_agreed_ ? std::nullopt : evaluate(context, resume_.labels);
+  const auto metrics = stop_agreed_ ? std::nullopt : evaluate(context, loop_state_.pending.labels);
   if (!metrics) return false;
-  resume_.labels.clear();
+  loop_state_.pending.labels.clear();
   if (!with_.times.observe(*metrics)) return true;
   std::ostringstream text;
   text << "step " << with_.state.timestamp.batch + 1 << ": no improvement for long; the learning rate is now "
@@ -227,13 +210,13 @@ bool TrainingLoop::evaluate_due(Context& context) {
 // The metrics of the final evaluation are not observed by the learning rate, so that a run continued later
 // has the same rates as an uninterrupted run.
 bool TrainingLoop::end_fit(Context& context) {
-  if (resume_.at != kAtFitEnd) run_event(context, Event::kFitEnd);
-  resume_ = {kAtFitEnd, with_.evaluations.due_at_the_end()};
-  if (!evaluate(context, resume_.labels)) {
+  if (loop_state_.pending.at != kAtFitEnd) run_event(context, Event::kFitEnd);
+  loop_state_.pending = {kAtFitEnd, with_.evaluations.due_at_the_end()};
+  if (!evaluate(context, loop_state_.pending.labels)) {
     TUTTI_PROBE("stop: the last evaluation is left unfinished");
     return false;
   }
-  resume_ = {};
+  loop_state_.pending = {};
   with_.run_log.trainer().fit_end();
   return true;
 }
@@ -258,9 +241,10 @@ std::optional<LoggedMetrics> TrainingLoop::evaluate(Context& context, const Labe
 
 // All ranks see the same metrics, and so request the same checkpoints.
 void TrainingLoop::watch_best(const LoggedMetrics& metrics) {
-  if (!best_) return;
+  if (!loop_state_.best) return;
   const auto best = std::ranges::find(metrics, with_.times.best_metric(), &LoggedMetrics::value_type::first);
-  if (best != metrics.end() && best_->observe(best->second)) with_.state.checkpoint_requested = true;
+  if (best != metrics.end() && loop_state_.best->observe(best->second))
+    with_.state.checkpoint_requested = true;
 }
 
 void TrainingLoop::run_event(Context& context, Event event) try {
@@ -277,106 +261,29 @@ void TrainingLoop::begin(Context& context) {
   with_.services.begin(context, with_.train_step);
   with_.state.optimizer->set_sum_over_shards(with_.state.sum_over_shards());
   step_began_ = context.now();
-  with_.times.begin(step_began_, earlier_s_);
+  with_.times.begin(step_began_, loop_state_.earlier_s);
   first_step_ = with_.state.timestamp.batch;
-  with_.run_log.start(context, resumed_);
+  with_.run_log.start(context, loop_state_.resumed);
   start_fit(context);
-  if (!changed_duration_.empty()) with_.state.max_duration = Time::parse(changed_duration_);
+  if (!loop_state_.changed_duration().empty())
+    with_.state.max_duration = Time::parse(loop_state_.changed_duration());
   with_.times.follow_max_duration();
-  if (with_.times.over() && !changed_duration_.empty() && with_.state.topology.rank == 0)
+  if (with_.times.over() && !loop_state_.changed_duration().empty() && with_.state.topology.rank == 0)
     with_.log.info("nothing is left to train: while the run of the checkpoint trained, max_duration became " +
-                   changed_duration_);
-  with_.train_step.count_copies(with_.snapshots.reserve(context));
-  if (resume_.any() || with_.times.over())
+                   loop_state_.changed_duration());
+  const auto copies = static_cast<double>(with_.snapshots.reserve(context));
+  with_.train_step.memory().ledger().add(HeldFor::kCopies, [copies] { return copies; });
+  if (loop_state_.pending.any() || with_.times.over())
     with_.run_log.begin_step(with_.state.timestamp.batch);  // to complete it
 }
 
 void TrainingLoop::start_fit(Context& context) {
   run_event(context, Event::kFitStart);
-  begun_duration_ = with_.state.max_duration.text();
+  loop_state_.fit_began();
   const int64_t trained = with_.state.timestamp.batch_in_epoch;
   if (!with_.state.composer || with_.times.epoch_is_over() || with_.times.over()) return;
   for (int64_t batch = 0; batch < trained; ++batch)
     run_event(context, Event::kBeforeDataloader);  // Composer skips trained batches this way
-}
-
-ResumePoint::Place TrainingLoop::resume_place() {
-  if (resume_.at == kAtBatchEnd) TUTTI_PROBE("resume: a batch's end is completed");
-  if (resume_.at == kAtEpochEnd) TUTTI_PROBE("resume: an epoch's end is completed");
-  if (resume_.at == kAtFitEnd) TUTTI_PROBE("resume: the evaluations at the end are completed");
-  if (resume_.at == kAtBatchEnd || resume_.at == kAtEpochEnd) return resume_.at;
-  if (!with_.times.over()) resume_ = {};  // max_duration is longer than it was
-  return kAtStep;
-}
-
-// All that a checkpoint saves besides tensors and facts of the run, in the order in which it is restored.
-// Saving gives `scaler` and `next_lr` their own values back.
-template <typename Copy, typename Saved>
-void TrainingLoop::copy_parts(const Copy& copy, Saved& saved) {
-  State& state = with_.state;
-  GradScalerState scaler = with_.train_step.grad_scaler();
-  double next_lr = state.next_lr.value_or(-1);
-  copy_time(copy, saved, state);
-  copy(saved.rest, resume_);
-  copy(saved.tasks, tasks_);
-  copy(saved.max_duration, changed_duration_);
-  copy(saved.accumulation, with_.train_step.accumulation(), state.timestamp);
-  copy(saved.grad_scaler, scaler);
-  copy(saved.plateau, with_.times.rate());
-  copy(saved.lagging_rate, with_.times.rate().lagging());
-  copy(saved.next_lr, next_lr);
-  if (best_) copy(saved.best, *best_);
-  copy(saved.listeners, with_.engine);
-  copy(saved.metrics, state.metric_values);
-  with_.train_step.restore_grad_scaler(scaler);
-  if (next_lr >= 0) state.next_lr = next_lr;
-}
-
-RunState TrainingLoop::saved_state() {
-  const State& state = with_.state;
-  RunState saved;
-  saved.run_name = state.run_name;
-  saved.seed = state.seed;
-  saved.world = state.topology.world;
-  saved.global_batch = state.global_batch;
-  saved.data_digest = with_.job.data_digest;
-  saved.fitted = with_.job.fitted;
-  const auto* classifier = dynamic_cast<const Classifier*>(state.model.get());
-  saved.several_labels = classifier && classifier->has_several_labels();
-  saved.required_algorithms = state.required_algorithms;
-  saved.recipe = with_.job.recipe_text;
-  saved.names_before_surgery = names_before_surgery(state);
-  changed_duration_ = state.max_duration.text();
-  if (changed_duration_ == begun_duration_) changed_duration_.clear();
-  copy_parts(Save(), saved);
-  std::erase_if(saved.metrics, [](const auto& one) { return !std::isfinite(one.second); });
-  return saved;
-}
-
-void TrainingLoop::restore(RunState saved, const std::string& folder) {
-  const Timestamp& time = saved.time;
-  const int64_t batches = with_.state.dataloader_len;
-  if (time.batch_in_epoch > batches)
-    throw UserError("the checkpoint was saved after batch " + std::to_string(time.batch_in_epoch) +
-                    " of an epoch, which has " + std::to_string(batches) +
-                    " of this data; load_ignore_keys = [\"timestamp\"] begins anew");
-  const bool own = lies_in(folder, with_.job.checkpoints),
-             follows = saved.tasks.after == tasks_.state().after;
-  const bool over = !saved.max_duration.empty() && reached(time, Time::parse(saved.max_duration));
-  if (!follows || (!own && (saved.tasks.done > 0 || over))) saved.max_duration.clear();
-  if (!own) saved.tasks = {};
-  if (!own) saved.best = {};
-  use_state(folder, [&] { copy_parts(Restore(), std::as_const(saved)); });
-  if (time.batch_in_epoch > 0 && time.batch_in_epoch < batches)
-    TUTTI_PROBE("resume: in the middle of an epoch");
-  if (time.batch_in_epoch == batches) TUTTI_PROBE("resume: after the last batch of an epoch");
-  if (time.batch > 0 && time.batch_in_epoch == 0) TUTTI_PROBE("resume: at the beginning of an epoch");
-  if (!resume_.labels.empty()) TUTTI_PROBE("resume: an evaluation is due");
-  if (with_.times.over()) TUTTI_PROBE("resume: nothing is left to train");
-  earlier_s_ = time.total_wct;
-  resumed_ = {folder, own && time.batch > 0, changes_since(saved, with_.job.recipe)};
-  if (time.batch > 0 && own && is_whole(resume_, with_.engine)) with_.snapshots.mark_saved();
-  with_.times.follow_max_duration();
 }
 
 // Trains on for a task. The state until now is saved first.
@@ -385,7 +292,7 @@ void TrainingLoop::train_on(Context& context) {
   with_.times.follow_max_duration();
   with_.run_log.end_step(context);
   if (with_.times.checkpoints_fire() && !with_.snapshots.is_saved())
-    with_.snapshots.take(context, saved_state(), Snapshots::Kind::kBesideTraining);
+    with_.snapshots.take(context, loop_state_.save(), Snapshots::Kind::kBesideTraining);
   start_fit(context);
 }
 
@@ -396,7 +303,7 @@ void TrainingLoop::finish(Context& context, bool stopped) {
   with_.run_log.end(context);
   const bool save = !with_.snapshots.is_saved();
   if (!save) TUTTI_PROBE("checkpoint: the last step was saved already");
-  if (save) with_.snapshots.take(context, saved_state(), Snapshots::Kind::kLast);
+  if (save) with_.snapshots.take(context, loop_state_.save(), Snapshots::Kind::kLast);
   if (!stopped) write_text(context);
   with_.snapshots.wait_for_copy(context);
   with_.engine.close();
@@ -408,7 +315,7 @@ void TrainingLoop::finish(Context& context, bool stopped) {
 
 TrainingEnded TrainingLoop::ended(bool stopped) const {
   const State& state = with_.state;
-  TrainingEnded ended{.skipped_steps = with_.train_step.skipped(), .max_duration = state.max_duration};
+  TrainingEnded ended{.skipped_steps = with_.train_step.skips().total, .max_duration = state.max_duration};
   if (stopped) {
     ended.why = !stop_agreed_ && with_.times.stops_here() ? TrainingEnd::kStopAt : TrainingEnd::kRequest;
   } else if (state.stop_reason) {
@@ -418,7 +325,7 @@ TrainingEnded TrainingLoop::ended(bool stopped) const {
   } else if (first_step_ > 0 && state.timestamp.batch == first_step_) {
     ended.why = TrainingEnd::kNothingLeft;
   }
-  const int64_t in_a_row = with_.train_step.skipped_in_a_row();
+  const int64_t in_a_row = with_.train_step.skips().in_a_row;
   if (!stopped && in_a_row > 0 && in_a_row >= std::min(kSkippedForGood, state.timestamp.batch))
     ended.skipped_at_end = in_a_row;
   return ended;
@@ -443,19 +350,20 @@ void TrainingLoop::write_text(Context& context) try {
 // until then is saved before the run ends.
 void TrainingLoop::give_up(Context& context, const AgreedOutOfMemory& why) {
   with_.run_log.logger().abort_attempt();
-  if (resume_.any() || with_.times.over()) with_.run_log.end_step(context);
+  if (loop_state_.pending.any() || with_.times.over()) with_.run_log.end_step(context);
   with_.run_log.end(context);
   Snapshots& snapshots = with_.snapshots;
   const bool save = with_.state.timestamp.batch > 0 && !snapshots.is_saved();
-  if (save && resume_.any())
+  if (save && loop_state_.pending.any())
     TUTTI_PROBE("end: memory ran out in an evaluation, and the step before is saved");
-  if (save && !resume_.any()) TUTTI_PROBE("end: memory ran out in a step, and the step before is saved");
+  if (save && !loop_state_.pending.any())
+    TUTTI_PROBE("end: memory ran out in a step, and the step before is saved");
   if (!save && snapshots.taken() == 0) {
     TUTTI_PROBE("end: memory ran out before this attempt had anything to save");
     throw why;
   }
   if (!save) TUTTI_PROBE("end: memory ran out right after a checkpoint");
-  if (save) snapshots.take(context, saved_state(), Snapshots::Kind::kForGood);
+  if (save) snapshots.take(context, loop_state_.save(), Snapshots::Kind::kForGood);
   snapshots.wait_for_copy(context);
   record(context, TraceKind::kDone);
   context.send(with_.actors.supervisor, TrainingDone{.failure = why, .checkpoints = snapshots.taken()});

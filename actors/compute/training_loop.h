@@ -3,10 +3,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "actors/compute/compute_services.h"
 #include "actors/compute/evaluations.h"
-#include "actors/compute/program_tasks.h"
+#include "actors/compute/loop_state.h"
 #include "actors/compute/snapshots.h"
 #include "actors/compute/timetable.h"
 #include "actors/compute/train_step.h"
@@ -36,9 +37,9 @@ class TrainingLoop {
 
   // Before `run`: resumes where the saved run stood. `folder`: of the checkpoint. Throws UserError if an
   // epoch has too few batches.
-  void restore(RunState saved, const std::string& folder);
+  void restore(RunState saved, const std::string& folder) { loop_state_.restore(std::move(saved), folder); }
   // Before `run`: takes the weights of this checkpoint; all other state is new.
-  void take_weights_of(const std::string& folder) { resumed_.folder = folder; }
+  void take_weights_of(const std::string& folder) { loop_state_.resumed.folder = folder; }
   // Before `run`: a request to stop.
   void request_stop() { with_.train_step.request_stop(); }
 
@@ -66,7 +67,6 @@ class TrainingLoop {
   void add_transforms(Context& context) const;
   void end_epoch(Context& context);
   bool end_step(Context& context);
-  ResumePoint::Place resume_place();
   bool evaluate_due(Context& context);
   void evaluate_before_stop(Context& context);
   std::optional<LoggedMetrics> evaluate(Context& context, const Labels& labels, bool standalone = false);
@@ -76,26 +76,17 @@ class TrainingLoop {
   void give_up(Context& context, const AgreedOutOfMemory& why);
   TrainingEnded ended(bool stopped) const;
   void write_text(Context& context);
-  RunState saved_state();
-  template <typename Copy, typename Saved>
-  void copy_parts(const Copy& copy, Saved& saved);
   void record(Context& context, TraceKind kind);
 
   Parts with_;
   TensorsDigest batch_digest_;
-  RunLog::Resumed resumed_;
+  LoopState loop_state_;
   int64_t first_step_ = 0;       // steps done before this process
   TimePoint step_began_;         // the end of the last step, so that waiting for a batch counts
-  double earlier_s_ = 0;         // training time before this attempt
   bool reads_ahead_ = false;     // the Loader has credits
   int64_t step_ = 0;             // the current step, from 1
   bool stop_agreed_ = false;     // by the verdict
   bool checkpoint_due_ = false;  // after the current step
-  ResumePoint resume_;           // pending work of the current step, saved if the run stops
-  ProgramTasks tasks_;
-  std::optional<BestValues> best_;  // [checkpoint] best
-  std::string begun_duration_;      // max_duration after FIT_START
-  std::string changed_duration_;    // max_duration of the checkpoint, if changed after FIT_START
 };
 
 }  // namespace tutti

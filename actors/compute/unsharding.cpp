@@ -43,10 +43,10 @@ std::vector<PlanEntry> Unsharding::plan_of_all() {
   return entries;
 }
 
-void Unsharding::add_use(std::size_t unit, Phase phase, int64_t microbatch, int first_entry,
+void Unsharding::add_use(std::size_t unit, Phase phase, int64_t portion, int first_entry,
                          const std::vector<PlanEntry>& entries) {
   all_ = false;
-  uses_.push_back({unit, phase, microbatch, first_entry, static_cast<int>(entries.size())});
+  uses_.push_back({unit, phase, portion, first_entry, static_cast<int>(entries.size())});
 }
 
 PlanEntry Unsharding::entry_of(const ShardedParameters::Block& block, CutPtr cut) const {
@@ -61,14 +61,14 @@ PlanEntry Unsharding::entry_of(const ShardedParameters::Block& block, CutPtr cut
           .number = static_cast<int64_t>(block.unit)};
 }
 
-void Unsharding::begin_microbatch(int64_t microbatch) {
-  microbatch_ = microbatch;
+void Unsharding::begin_portion(int64_t portion) {
+  portion_ = portion;
   backward_at_ = units_.size();
 }
 
 void Unsharding::end_pass() {
   active_ = false;
-  microbatch_ = kNone;
+  portion_ = kNone;
   for (std::size_t u = 0; u < units_.size(); ++u) free(u);
 }
 
@@ -251,14 +251,13 @@ class UnshardByUnit final : public Unsharding {
 
   bool reshards() const override { return true; }
 
-  std::vector<PlanEntry> plan(int64_t forwards, int64_t microbatches,
-                              const std::vector<bool>& trained) override {
+  std::vector<PlanEntry> plan(int64_t forwards, int64_t portions, const std::vector<bool>& trained) override {
     std::vector<PlanEntry> entries;
     uses_.clear();
     gathers_again_ = find_gathers_again(trained);
     add(0, Phase::kForward, kNone, entries);
     for (int64_t f = 0; f < forwards; ++f) add_sweep(Phase::kForward, kNone, entries);
-    for (int64_t m = 0; m < microbatches; ++m) {
+    for (int64_t m = 0; m < portions; ++m) {
       add_sweep(Phase::kForward, m, entries);
       if (reshard_after_forward_) add_sweep(Phase::kBackward, m, entries);
     }
@@ -269,7 +268,7 @@ class UnshardByUnit final : public Unsharding {
     parameters_.cast_parts();
     active_ = true;
     next_ = 0;
-    microbatch_ = kNone;
+    portion_ = kNone;
     request(0);
     wait(0);
     prefetch(Phase::kForward);
@@ -283,40 +282,40 @@ class UnshardByUnit final : public Unsharding {
     skip_to(first_of(0));
   }
 
-  void begin_microbatch(int64_t microbatch) override {
-    Unsharding::begin_microbatch(microbatch);
+  void begin_portion(int64_t portion) override {
+    Unsharding::begin_portion(portion);
     free_later_than(0);
-    skip_to(first_of(microbatch));
+    skip_to(first_of(portion));
     prefetch(Phase::kForward);
   }
-  void end_microbatch() override {
+  void end_portion() override {
     free_later_than(0);
     std::size_t end = next_;
-    while (end < uses_.size() && uses_[end].microbatch == microbatch_) ++end;
+    while (end < uses_.size() && uses_[end].portion == portion_) ++end;
     if (next_ < end) TUTTI_PROBE("sharding: a rank serves gathers for other ranks alone");
     skip_to(end);
-    Unsharding::end_microbatch();
+    Unsharding::end_portion();
   }
 
  private:
   // The last unit's backward follows its forward.
-  void add_sweep(Phase phase, int64_t microbatch, std::vector<PlanEntry>& entries) {
+  void add_sweep(Phase phase, int64_t portion, std::vector<PlanEntry>& entries) {
     const std::size_t last = units_.size() - 1;
     if (phase == Phase::kForward)
-      for (std::size_t u = 1; u <= last; ++u) add(u, phase, microbatch, entries);
+      for (std::size_t u = 1; u <= last; ++u) add(u, phase, portion, entries);
     else
       for (std::size_t u = last; u-- > 1;)
-        if (gathers_again_[u]) add(u, phase, microbatch, entries);
+        if (gathers_again_[u]) add(u, phase, portion, entries);
   }
 
-  void add(std::size_t unit, Phase phase, int64_t microbatch, std::vector<PlanEntry>& entries) {
+  void add(std::size_t unit, Phase phase, int64_t portion, std::vector<PlanEntry>& entries) {
     const auto first = static_cast<int>(entries.size());
     for (const auto& block : blocks_of(unit)) {
       entries.push_back(entry_of(block, block.cut));
-      entries.back().place = phase == Phase::kBackward ? PassPlace::gather(microbatch, unit, units_.size())
-                                                       : PassPlace{microbatch};
+      entries.back().place =
+          phase == Phase::kBackward ? PassPlace::gather(portion, unit, units_.size()) : PassPlace{portion};
     }
-    add_use(unit, phase, microbatch, first, entries);
+    add_use(unit, phase, portion, first, entries);
   }
 
   // Backward ends behind the first trained parameter. A unit for which this is wrong, because the model calls
@@ -353,12 +352,12 @@ class UnshardByUnit final : public Unsharding {
   void prefetch(Phase phase) override {
     if (!prefetch_ || next_ >= uses_.size()) return;
     const Use& next = uses_[next_];
-    if (next.phase == phase && next.microbatch == microbatch_ && !is_held(next.unit)) request(next_);
+    if (next.phase == phase && next.portion == portion_ && !is_held(next.unit)) request(next_);
   }
 
   // It stays until its backward if that follows at once, or if it is not gathered again.
   void reshard(std::size_t unit, bool has_backward) override {
-    const bool trains = microbatch_ != kNone && at::GradMode::is_enabled();
+    const bool trains = portion_ != kNone && at::GradMode::is_enabled();
     const bool is_last = unit + 1 == units_.size();
     if (trains && has_backward && !gathers_again_[unit])
       TUTTI_PROBE("sharding: a frozen unit stays until its backward");
@@ -373,7 +372,7 @@ class UnshardByUnit final : public Unsharding {
   }
 
   std::size_t find(std::size_t unit, Phase phase) const {
-    for (std::size_t i = next_; i < uses_.size() && uses_[i].microbatch == microbatch_; ++i)
+    for (std::size_t i = next_; i < uses_.size() && uses_[i].portion == portion_; ++i)
       if (uses_[i].unit == unit && uses_[i].phase == phase) return i;
     throw UserError("sharding: '" + units_[unit].name +
                     "' is called twice in a pass, or out of the model's order; "
@@ -391,10 +390,10 @@ class UnshardByUnit final : public Unsharding {
     for (std::size_t u = unit + 1; u < units_.size(); ++u) free(u);
   }
 
-  // The next use of the microbatch, or of a later one.
-  std::size_t first_of(int64_t microbatch) const {
+  // The next use of the portion, or of a later one.
+  std::size_t first_of(int64_t portion) const {
     std::size_t first = next_;
-    while (first < uses_.size() && uses_[first].microbatch < microbatch) ++first;
+    while (first < uses_.size() && uses_[first].portion < portion) ++first;
     return first;
   }
 

@@ -33,10 +33,12 @@ class Unsharding {
   // True if a unit is whole only while the model computes with the unit.
   virtual bool reshards() const = 0;
 
+  double gathered_bytes() const { return parameters_.gathered_bytes(); }
+
   // The gathers of a pass of training, the first entries of its plan: for `forwards` passes without backward,
-  // then for microbatches. A pass may skip any gather. `trained`: for each parameter, true if a gradient is
+  // then for portions. A pass may skip any gather. `trained`: for each parameter, true if a gradient is
   // required.
-  virtual std::vector<PlanEntry> plan(int64_t forwards, int64_t microbatches,
+  virtual std::vector<PlanEntry> plan(int64_t forwards, int64_t portions,
                                       const std::vector<bool>& trained) = 0;
   // The gathers of passes without backward only.
   std::vector<PlanEntry> plan_of_forwards(int64_t forwards) { return plan(forwards, 0, {}); }
@@ -47,13 +49,13 @@ class Unsharding {
   virtual void begin_pass() = 0;
   // In place of begin_pass, on a rank that only serves.
   virtual void serve_pass() = 0;
-  // Serves the forwards that are left before the microbatches, of a pass that may not have begun.
+  // Serves the forwards that are left before the portions, of a pass that may not have begun.
   virtual void end_forwards() {
     if (!active_) serve_pass();
   }
-  virtual void begin_microbatch(int64_t microbatch);
-  // Serves the remaining gathers of the microbatch.
-  virtual void end_microbatch() { microbatch_ = kNone; }
+  virtual void begin_portion(int64_t portion);
+  // Serves the remaining gathers of the portion.
+  virtual void end_portion() { portion_ = kNone; }
   // After the last use, also after an exception: frees held memory.
   void end_pass();
 
@@ -66,7 +68,7 @@ class Unsharding {
   struct Use {
     std::size_t unit = 0;
     Phase phase = Phase::kForward;
-    int64_t microbatch = kNone;
+    int64_t portion = kNone;
     int first_entry = 0, last_entry = 0;  // [first, last)
   };
   static constexpr int64_t kNone = -1;
@@ -77,7 +79,7 @@ class Unsharding {
              const std::vector<bool>& cast);
 
   // Plans the gather of a unit by entries that were added from `first_entry` on.
-  void add_use(std::size_t unit, Phase phase, int64_t microbatch, int first_entry,
+  void add_use(std::size_t unit, Phase phase, int64_t portion, int first_entry,
                const std::vector<PlanEntry>& entries);
   PlanEntry entry_of(const ShardedParameters::Block& block, CutPtr cut) const;
   // The blocks of the unit's parameters.
@@ -99,7 +101,7 @@ class Unsharding {
   std::vector<Use> uses_;  // in the plan's order
   std::size_t next_ = 0;   // the first use that is neither requested nor skipped
   bool active_ = false;    // within a pass
-  int64_t microbatch_ = kNone;
+  int64_t portion_ = kNone;
   std::vector<std::ptrdiff_t> asked_for_;  // of each unit: the use whose gather is in progress, or kNone
 
  private:

@@ -17,17 +17,17 @@ namespace tutti {
 
 // The place of a collective in the one order of a rank's collectives on a device (Group::runs_on_stream), the
 // same on all ranks: a rank that waits for a collective has asked for all earlier collectives, or serves
-// them. Gathers for the forward of a microbatch come before the order of its backward.
+// them. Gathers for the forward of a portion come before the order of its backward.
 struct PassPlace {
-  int64_t microbatch = -1;  // -1: before all
+  int64_t portion = -1;     // -1: before all
   int64_t in_backward = 0;  // 0: not in backward
 
-  static PassPlace gather(int64_t microbatch, std::size_t unit, std::size_t units) {
-    return {microbatch, 2 * static_cast<int64_t>(units - unit)};
+  static PassPlace gather(int64_t portion, std::size_t unit, std::size_t units) {
+    return {portion, 2 * static_cast<int64_t>(units - unit)};
   }
   // The sums of a unit's gradients come after the gather of the unit before, if any.
-  static PassPlace sum(int64_t microbatch, std::size_t unit, std::size_t units) {
-    return {microbatch, 2 * static_cast<int64_t>(units - unit) + 3};
+  static PassPlace sum(int64_t portion, std::size_t unit, std::size_t units) {
+    return {portion, 2 * static_cast<int64_t>(units - unit) + 3};
   }
   static PassPlace last() { return {std::numeric_limits<int64_t>::max()}; }
   friend auto operator<=>(const PassPlace&, const PassPlace&) = default;

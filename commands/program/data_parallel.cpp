@@ -10,12 +10,13 @@
 #include <utility>
 #include <vector>
 
-#include "actors/compute/direct_sync.h"
 #include "actors/compute/exchange.h"
+#include "actors/compute/portion_runner.h"
 #include "collectives/catalog.h"
 #include "collectives/local/world.h"
 #include "collectives/mpi/group.h"
 #include "collectives/mpi/world.h"
+#include "commands/program/direct_sync.h"
 #include "io/formats/safetensors.h"
 #include "job/job.h"
 #include "models/layers/statistics_rows.h"
@@ -43,11 +44,6 @@ Exchange exchange_of(Ranks& ranks, State& state, const ShardingSettings& shardin
   const Mesh mesh = mesh_of(sharding, ranks.size());
   return Exchange(state, {CollectiveSettings().bucket_bytes(), sharding},
                   make_direct_sync(make_groups(make(mesh.ranks()), mesh, ranks.rank(), make)));
-}
-
-// 16 bits have too little range for a loss times its weight.
-at::Tensor wide(const at::Tensor& loss) {
-  return at::isReducedFloatingType(loss.scalar_type()) ? loss.to(at::kFloat) : loss;
 }
 
 // What algorithms, callbacks and models ask of other ranks.
@@ -127,9 +123,9 @@ struct DataParallel::Parts {
   StatisticsRows rows;
   ForwardContext context;
   std::vector<RunningStatistics> statistics;  // of the microbatch
-  at::Tensor numbers;                         // of all microbatches; undefined without statistics
-  int64_t microbatches = 1, microbatch = 0;
-  Verdict mine;
+  Pass mine;
+  std::vector<Portion> portions;
+  std::size_t next = 0;  // of them
 };
 
 DataParallel::DataParallel(Ranks& ranks, State& state, const ShardingSettings& sharding)
@@ -139,11 +135,12 @@ DataParallel::~DataParallel() = default;
 void DataParallel::begin_step(int64_t microbatches) {
   Parts& parts = *parts_;
   const int64_t numbers = parts.rows.size() * microbatches;
-  parts.microbatches = microbatches;
-  parts.microbatch = 0;
-  parts.mine = {.memory_peak = {0}};
-  parts.numbers = numbers > 0 ? at::zeros({numbers}) : at::Tensor();
-  parts.exchange.plan({.microbatches = microbatches, .statistics = numbers});
+  parts.portions = portions_of({}, {.count = microbatches});
+  parts.next = 0;
+  parts.mine = {};
+  parts.mine.verdict.memory_peak = {0};
+  if (numbers > 0) parts.mine.statistics = at::zeros({numbers});
+  parts.exchange.plan({.portions = microbatches, .statistics = numbers});
   parts.exchange.begin_pass();
   for (auto& named : parts.state.parameters) named.parameter->tensor.mutable_grad() = at::Tensor();
   for (auto& view : parts.state.views) view.grad = at::Tensor();
@@ -152,8 +149,8 @@ void DataParallel::begin_step(int64_t microbatches) {
 
 void DataParallel::begin_microbatch(int64_t first_sample) {
   Parts& parts = *parts_;
-  TUTTI_ASSERT(parts.microbatch < parts.microbatches, "more microbatches than begin_step announced");
-  parts.exchange.begin_microbatch(parts.microbatch, parts.microbatch + 1 == parts.microbatches);
+  TUTTI_ASSERT(parts.next < parts.portions.size(), "more microbatches than begin_step announced");
+  parts.exchange.begin_portion(parts.portions[parts.next]);
   parts.statistics.clear();
   parts.state.first_sample = first_sample;
   parts.context.begin_pass(first_sample);
@@ -163,26 +160,27 @@ void DataParallel::begin_microbatch(int64_t first_sample) {
 
 void DataParallel::backward(const at::Tensor& loss, double weight) {
   Parts& parts = *parts_;
+  Verdict& mine = parts.mine.verdict;
   const auto value = loss.item<double>();
-  if (!std::isfinite(value)) parts.mine.non_finite = 1;
-  parts.mine.loss_sum += value * weight;
-  parts.mine.loss_weight += weight;
+  if (!std::isfinite(value)) mine.non_finite = 1;
+  mine.loss_sum += value * weight;
+  mine.loss_weight += weight;
   const at::Tensor root = wide(loss);
   root.backward(at::full_like(root, weight));
-  if (parts.numbers.defined()) parts.rows.add(parts.statistics, parts.numbers, parts.microbatch);
-  parts.exchange.end_microbatch();
-  ++parts.microbatch;
+  const auto row = static_cast<int64_t>(parts.next++);
+  if (parts.mine.statistics.defined()) parts.rows.add(parts.statistics, parts.mine.statistics, row);
+  parts.exchange.end_portion();
 }
 
 DataParallel::Sums DataParallel::end_step() {
   Parts& parts = *parts_;
-  for (; parts.microbatch < parts.microbatches; ++parts.microbatch) {
-    parts.exchange.begin_microbatch(parts.microbatch, parts.microbatch + 1 == parts.microbatches);
-    parts.exchange.end_microbatch();
+  for (; parts.next < parts.portions.size(); ++parts.next) {
+    parts.exchange.begin_portion(parts.portions[parts.next]);
+    parts.exchange.end_portion();
   }
   parts.exchange.end_pass();
-  const PassResult all = parts.exchange.agree(parts.mine, parts.numbers);
-  parts.exchange.take_gradients(all.verdict.unused);
+  parts.exchange.facts(parts.mine);
+  const PassResult all = parts.exchange.verdict(parts.mine);
   const double weight = all.verdict.loss_weight;
   const bool finite = weight > 0 && all.verdict.non_finite == 0 && all.verdict.overflow == 0;
   if (finite && all.statistics.defined()) parts.rows.apply(all.statistics);

@@ -14,10 +14,8 @@
 namespace tutti {
 namespace {
 
-constexpr std::array kFields = {
-    &OutOfMemoryReport::ranks,     &OutOfMemoryReport::asked,      &OutOfMemoryReport::used,
-    &OutOfMemoryReport::budget,    &OutOfMemoryReport::parameters, &OutOfMemoryReport::gradients,
-    &OutOfMemoryReport::optimizer, &OutOfMemoryReport::batch,      &OutOfMemoryReport::copies};
+constexpr std::array kFields = {&OutOfMemoryReport::ranks, &OutOfMemoryReport::asked,
+                                &OutOfMemoryReport::used, &OutOfMemoryReport::budget};
 
 constexpr std::size_t kWordBytes = 96;
 constexpr std::size_t kPacked = 6;  // bytes that a double holds exactly, as a whole number
@@ -43,7 +41,7 @@ std::string unpack(const double* from) {
   return text.substr(0, text.find('\0'));
 }
 
-constexpr auto kRow = static_cast<int64_t>(kFields.size() + kWordNumbers);
+constexpr auto kRow = static_cast<int64_t>(kFields.size() + kHeldFor + kWordNumbers);
 
 std::string mb(double bytes) {
   char text[32];
@@ -69,6 +67,7 @@ at::Tensor report_row(const OutOfMemoryReport& mine, int rank, int world) {
   at::Tensor table = at::zeros({world * kRow}, at::kDouble);
   double* at = table.data_ptr<double>() + rank * kRow;
   for (const auto field : kFields) *at++ = mine.*field;
+  at = std::ranges::copy(mine.held.bytes, at).out;
   pack(mine.words, at);
   return table;
 }
@@ -78,6 +77,8 @@ std::vector<OutOfMemoryReport> reports_of(const at::Tensor& table) {
   const double* at = table.const_data_ptr<double>();
   for (auto& report : all) {
     for (const auto field : kFields) report.*field = *at++;
+    std::copy_n(at, kHeldFor, report.held.bytes.begin());
+    at += kHeldFor;
     report.words = unpack(at);
     at += kWordNumbers;
   }
@@ -101,13 +102,15 @@ std::string out_of_memory_text(const std::vector<OutOfMemoryReport>& all) {
 
 std::string what_held_memory(const std::vector<OutOfMemoryReport>& all) {
   const OutOfMemoryReport& report = first(all);
-  const double rest =
-      report.used - report.parameters - report.gradients - report.optimizer - report.batch - report.copies;
-  std::string text = "parameters " + mb(report.parameters) + " MB, gradients " + mb(report.gradients) +
-                     " MB, optimizer state " + mb(report.optimizer) + " MB, the batch " + mb(report.batch) +
-                     " MB, checkpoint copy " + mb(report.copies) + " MB";
-  if (rest > 0) text += ", the rest (activations, batches read ahead) " + mb(rest) + " MB";
-  return text;
+  std::string text;
+  for (std::size_t i = 0; i < kHeldFor; ++i) {
+    const auto purpose = static_cast<HeldFor>(i);
+    if (purpose == HeldFor::kGathered && report.held[purpose] == 0) continue;  // nothing is sharded
+    text += std::string(name(purpose)) + " " + mb(report.held[purpose]) + " MB, ";
+  }
+  const double rest = report.used - report.held.total();
+  if (rest > 0) return text + "the rest (activations, batches read ahead) " + mb(rest) + " MB";
+  return text.substr(0, text.size() - 2);
 }
 
 OutOfMemory::OutOfMemory(const std::string& what, const std::exception& error)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/error.h"
+#include "tensors/memory/ledger.h"
 #include "tensors/memory/torch_error.h"
 
 namespace tutti {
@@ -17,12 +18,8 @@ struct OutOfMemoryReport {
   double ranks = 0;  // 1 if this rank ran out of memory
   double asked = 0;  // 0 = unknown
   double used = 0;
-  double budget = 0;  // 0 = none: the system had no more memory
-  double parameters = 0;
-  double gradients = 0;
-  double optimizer = 0;
-  double batch = 0;
-  double copies = 0;       // for checkpoints
+  double budget = 0;       // 0 = none: the system had no more memory
+  HeldBytes held = {};     // by those who hold memory
   std::string words = {};  // FailedAllocation's; the first 96 bytes reach other ranks
 };
 

@@ -144,7 +144,7 @@ bool may_touch_memory(const SourceFile& file) {
   static const std::set<std::string> folders{"tensors", "collectives", "data", "io"};
   static const std::set<std::string> files{
       "actors/compute/exchange.cpp",
-      "actors/compute/part_graph.cpp",
+      "actors/compute/graph_runner.cpp",
       "actors/compute/unsharding.cpp",
       "actors/messages/verdict.cpp",
       "algorithms/augmentation/sample_mixing.cpp",

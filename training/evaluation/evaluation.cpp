@@ -63,20 +63,8 @@ Sums sums_of(const std::vector<MetricPtr>& metrics) {
   return sums;
 }
 
-// The split of a batch.
-struct Cut {
-  int64_t planned = 0;  // samples of a part, by the recipe
-  int64_t fits = 0;     // samples that fit into memory; parts are split further
-
-  // Forwards of a batch of `samples`.
-  int64_t forwards_of(int64_t samples) const {
-    const auto parts = [&](int64_t part) { return part == 0 ? 0 : (part - 1) / fits + 1; };
-    return samples / planned * parts(std::min(samples, planned)) + parts(samples % planned);
-  }
-};
-
-// Evaluates batches, each in parts. Where no rank has the whole model, all ranks take the same number of
-// forwards of each batch. Where a model compares the samples of a step, parts are measured when the ranks
+// Evaluates batches, each in portions. Where no rank has the whole model, all ranks take the same number of
+// forwards of each batch. Where a model compares the samples of a step, portions are measured when the ranks
 // have gathered the rows of all.
 class BatchEvaluation {
  public:
@@ -84,7 +72,8 @@ class BatchEvaluation {
       : state_(state),
         engine_(engine),
         metrics_(metrics),
-        cut_{evaluator.microbatch, evaluator.microbatch},
+        planned_(evaluator.microbatch),
+        fits_(evaluator.microbatch),
         forwards_(forwards_of_part(evaluator.section)),
         largest_(largest_part(evaluator.global_batch, state.topology.data_world)),
         together_(state.services->evaluates_together()) {
@@ -117,9 +106,9 @@ class BatchEvaluation {
         TUTTI_PROBE("evaluation: memory ran out on another rank, and this rank repeats the batch");
       state_.eval_timestamp = began;
       for (std::size_t m = 0; m < metrics_.size(); ++m) metrics_[m]->sums() = before[m];
-      const int64_t part = std::min({cut_.fits, cut_.planned, alone ? samples : largest_});
-      cut_.fits = (part + 1) / 2;
-      if (part > 1) continue;
+      const int64_t most = std::min({fits_, planned_, alone ? samples : largest_});
+      fits_ = (most + 1) / 2;
+      if (most > 1) continue;
       TUTTI_PROBE("evaluation: memory ran out with one sample at a time");
       counts.too_large = failure ? 1 : 0;
       if (failure) counts.failure = ": " + reason_of_lack(*failure);
@@ -133,7 +122,7 @@ class BatchEvaluation {
     if (rows_) rows_->begin_pass();
     auto failure = state_.services->attempt([&] {
       const auto work = [&] { evaluate_batch(batch); };
-      together_ ? state_.with_model(true, work, forwards_ * cut_.forwards_of(largest_)) : work();
+      together_ ? state_.with_model(true, work, forwards_ * std::ssize(portions(largest_))) : work();
     });
     if (rows_ && !rows_->gathered()) rows_->gather(/*out_of_memory=*/true);  // other ranks wait
     if (rows_) rows_->drop();
@@ -143,7 +132,7 @@ class BatchEvaluation {
   }
 
   void evaluate_batch(const Batch& batch) {
-    if (batch.samples() > 0) forward_parts(batch);
+    if (batch.samples() > 0) forward(batch);
     if (rows_ && !gather()) return;
     if (batch.samples() > 0) end_batch();
   }
@@ -154,18 +143,18 @@ class BatchEvaluation {
     return rows_->gather(/*out_of_memory=*/false);
   }
 
-  void forward_parts(const Batch& batch) {
+  std::vector<Portion> portions(int64_t samples) const {
+    return portions_of({.samples = samples}, planned_, fits_);
+  }
+
+  void forward(const Batch& batch) {
     state_.batch = batch;
     engine_.run_event(Event::kEvalBatchStart);
     const Batch whole = state_.batch;
-    for (int64_t begin = 0; begin < whole.samples(); begin += cut_.planned)
-      forward_planned(part_of(whole, begin, cut_.planned));
-  }
-
-  void forward_planned(const Batch& planned) {
-    if (cut_.fits < planned.samples()) TUTTI_PROBE("evaluation: later batches stay in smaller parts");
-    for (int64_t begin = 0; begin < planned.samples(); begin += cut_.fits) {
-      state_.batch = part_of(planned, begin, cut_.fits);
+    if (fits_ < std::min(planned_, whole.samples()))
+      TUTTI_PROBE("evaluation: later batches stay in smaller parts");
+    for (const Portion& portion : portions(whole.samples())) {
+      state_.batch = samples_of(whole, /*first=*/0, portion);
       engine_.run_event(Event::kEvalBeforeForward);
       state_.outputs = evaluated_outputs(state_, state_.batch);
       engine_.run_event(Event::kEvalAfterForward);
@@ -192,20 +181,16 @@ class BatchEvaluation {
     for (auto& metric : metrics_) state_.update_metric(batch, outputs, *metric);
   }
 
-  static Batch part_of(const Batch& batch, int64_t begin, int64_t most) {
-    const int64_t size = std::min(most, batch.samples() - begin);
-    return size == batch.samples() ? batch : batch.narrow(begin, size);
-  }
-
   State& state_;
   Engine& engine_;
   std::vector<MetricPtr>& metrics_;
-  Cut cut_;
-  const int64_t forwards_;  // of a part, at most
+  const int64_t planned_;   // samples of a portion, by the recipe
+  int64_t fits_;            // samples that fit into memory: portions are cut further
+  const int64_t forwards_;  // of a portion, at most
   const int64_t largest_;   // the most samples of a batch on any rank
   const bool together_;
   std::optional<StepRows> rows_;                     // none: the model does not compare samples of a step
-  std::vector<std::pair<Batch, Outputs>> compared_;  // parts that wait for the rows
+  std::vector<std::pair<Batch, Outputs>> compared_;  // portions that wait for the rows
 };
 
 // By measured_name() and part.

@@ -14,7 +14,7 @@
 namespace tutti {
 namespace {
 
-constexpr OutOfMemoryReport kShortage{1, 3.2e6, 14.9e6, 16e6, 1e6, 1e6, 2e6, 5e5, 3e6};
+constexpr OutOfMemoryReport kShortage{1, 3.2e6, 14.9e6, 16e6, {{1e6, 0, 1e6, 2e6, 5e5, 3e6}}};
 
 std::vector<OutOfMemoryReport> after_the_sum(const std::vector<OutOfMemoryReport>& each) {
   const int world = static_cast<int>(each.size());

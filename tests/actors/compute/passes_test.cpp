@@ -1,4 +1,4 @@
-#include "actors/compute/microbatches.h"
+#include "actors/compute/passes.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -44,25 +44,34 @@ struct Training {
   }
 };
 
-MicrobatchResult run(Microbatches& microbatches, const Batch& batch, int64_t first_sample = 0) {
-  microbatches.begin_attempt(batch, first_sample);
-  return microbatches.run();
+// Of a pass, after the exchanges that end it.
+struct Seen {
+  Verdict verdict;
+  at::Tensor statistics;
+};
+
+Seen run(Training& training, Passes& passes, const Batch& batch, int64_t first_sample = 0) {
+  passes.begin_attempt(batch, first_sample);
+  Pass& pass = passes.run();
+  training.exchange.facts(pass);
+  training.exchange.verdict(pass);
+  return {pass.verdict, pass.statistics};
 }
 
-MicrobatchResult run(Training& training, const Batch& batch, int count) {
-  Microbatches microbatches(training.state, training.engine, training.exchange, count);
-  return run(microbatches, batch);
+Seen run(Training& training, const Batch& batch, int64_t count) {
+  Passes passes(training.state, training.engine, training.exchange, {.count = count});
+  return run(training, passes, batch);
 }
 
-TEST(MicrobatchesTest, PartsThatDoNotDivideAreTorchSplits) {
+TEST(PassesTest, PartsThatDoNotDivideAreTorchSplits) {
   Training training;
   std::vector<int64_t> sizes;
-  Microbatches microbatches(training.state, training.engine, training.exchange, 4,
+  Passes passes(training.state, training.engine, training.exchange, {.count = 4},
                             [&](TraceKind kind, int64_t) {
                               if (kind == TraceKind::kBackward)
                                 sizes.push_back(training.state.batch.samples());
                             });
-  const auto result = run(microbatches, random_batch(7));
+  const auto result = run(training, passes, random_batch(7));
   EXPECT_EQ(sizes, (std::vector<int64_t>{2, 2, 2, 1}));
   EXPECT_EQ(result.verdict.loss_weight, 7);
 }
@@ -78,16 +87,16 @@ class Doubles final : public Algorithm {
   }
 };
 
-TEST(MicrobatchesTest, PlacesFollowTheNumberOfSamples) {
+TEST(PassesTest, PlacesFollowTheNumberOfSamples) {
   Training training;
   Engine engine(training.state, training.logger, {.algorithms = {std::make_shared<Doubles>()}});
   std::vector<int64_t> places;
-  Microbatches microbatches(training.state, engine, training.exchange, 2, [&](TraceKind kind, int64_t) {
+  Passes passes(training.state, engine, training.exchange, {.count = 2}, [&](TraceKind kind, int64_t) {
     if (kind == TraceKind::kBackward) places.push_back(training.state.first_sample);
   });
   for (int attempt = 0; attempt < 2; ++attempt) {
     places.clear();
-    run(microbatches, random_batch(3), 5);
+    run(training, passes, random_batch(3), 5);
     EXPECT_EQ(places, (std::vector<int64_t>{10, 13}));
   }
 }
@@ -99,18 +108,17 @@ constexpr const char* kGptRecipe =
 const SampleSpec kTokenSpec{
     {{"input", {4}}, {"target", {4}}}, 0, {{"input", at::kLong}, {"target", at::kLong}}};
 
-TEST(MicrobatchesTest, SamplesThatEventsAddedAreNotLeftOut) {
+TEST(PassesTest, SamplesThatEventsAddedAreNotLeftOut) {
   Training training;
-  Microbatches microbatches(training.state, training.engine, training.exchange, 4);
-  microbatches.set_size(2);
-  EXPECT_EQ(run(microbatches, random_batch(7)).verdict.loss_weight, 7);
+  Passes passes(training.state, training.engine, training.exchange, {.count = 4, .size = 2});
+  EXPECT_EQ(run(training, passes, random_batch(7)).verdict.loss_weight, 7);
   EXPECT_EQ(training.state.device_train_microbatch_size, 2);
-  EXPECT_EQ(run(microbatches, random_batch(11)).verdict.loss_weight, 11);
+  EXPECT_EQ(run(training, passes, random_batch(11)).verdict.loss_weight, 11);
   EXPECT_EQ(training.state.device_train_microbatch_size, 3);
 }
 
 // A mean of the microbatches' means would give the tokens of a short one more weight.
-TEST(MicrobatchesTest, EachTokenThatCountsWeighsTheSame) {
+TEST(PassesTest, EachTokenThatCountsWeighsTheSame) {
   Batch batch = TensorTree::Children{{"input", at::randint(8, {5, 4})}, {"target", at::randint(8, {5, 4})}};
   for (int row = 0; row < 4; ++row) batch["target"].select(0, row).narrow(0, 0, row).fill_(-100);
   Training whole(kGptRecipe, kTokenSpec), parts(kGptRecipe, kTokenSpec);
@@ -124,7 +132,7 @@ TEST(MicrobatchesTest, EachTokenThatCountsWeighsTheSame) {
         << whole.state.views[p].name;
 }
 
-TEST(MicrobatchesTest, EachSampleWhoseTargetCountsWeighsTheSame) {
+TEST(PassesTest, EachSampleWhoseTargetCountsWeighsTheSame) {
   Batch batch = random_batch(7);
   for (const int64_t row : {0, 1, 4}) batch["target"][row] = -100;
   Training whole, parts;
@@ -135,7 +143,7 @@ TEST(MicrobatchesTest, EachSampleWhoseTargetCountsWeighsTheSame) {
 }
 
 // Its mean loss would be 0 / 0.
-TEST(MicrobatchesTest, AMicrobatchOfIgnoredTargetsCountsForNothing) {
+TEST(PassesTest, AMicrobatchOfIgnoredTargetsCountsForNothing) {
   Training training(kGptRecipe, kTokenSpec);
   Batch batch = TensorTree::Children{{"input", at::randint(8, {2, 4})}, {"target", at::randint(8, {2, 4})}};
   batch["target"].select(0, 1).fill_(-100);
@@ -145,7 +153,7 @@ TEST(MicrobatchesTest, AMicrobatchOfIgnoredTargetsCountsForNothing) {
   EXPECT_DOUBLE_EQ(result.verdict.loss_sum, run(training, batch.narrow(0, 1), 1).verdict.loss_sum);
 }
 
-TEST(MicrobatchesTest, ForwardLeavesRunningStatisticsAlone) {
+TEST(PassesTest, ForwardLeavesRunningStatisticsAlone) {
   Training training;
   std::vector<at::Tensor> before;
   for (const auto& one : training.state.buffers) before.push_back(one.buffer->tensor.clone());
@@ -161,11 +169,11 @@ int64_t tracked_batches(const Training& training) {
   return -1;
 }
 
-TEST(MicrobatchesTest, StatisticsAreTakenInOnceAMicrobatchAndRank) {
+TEST(PassesTest, StatisticsAreTakenInOnceAMicrobatchAndRank) {
   Training training;
-  Microbatches microbatches(training.state, training.engine, training.exchange, 2);
-  const auto result = run(microbatches, random_batch(8));
-  microbatches.apply_statistics(at::stack({result.statistics, result.statistics}));
+  Passes passes(training.state, training.engine, training.exchange, {.count = 2});
+  const auto result = run(training, passes, random_batch(8));
+  passes.apply_statistics(at::stack({result.statistics, result.statistics}));
   EXPECT_EQ(tracked_batches(training), 4);
 }
 
@@ -180,35 +188,35 @@ class OwnPass final : public Algorithm {
   }
 };
 
-TEST(MicrobatchesTest, StatisticsOfAListenersOwnPassCountToo) {
+TEST(PassesTest, StatisticsOfAListenersOwnPassCountToo) {
   Training training;
   Engine engine(training.state, training.logger, {.algorithms = {std::make_shared<OwnPass>()}});
-  Microbatches microbatches(training.state, engine, training.exchange, 2);
-  const auto result = run(microbatches, random_batch(8));
-  microbatches.apply_statistics(result.statistics.unsqueeze(0));
+  Passes passes(training.state, engine, training.exchange, {.count = 2});
+  const auto result = run(training, passes, random_batch(8));
+  passes.apply_statistics(result.statistics.unsqueeze(0));
   EXPECT_EQ(tracked_batches(training), 3);
 }
 
-TEST(MicrobatchesTest, StatisticsOfPassesBetweenStepsDoNot) {
+TEST(PassesTest, StatisticsOfPassesBetweenStepsDoNot) {
   Training training;
-  Microbatches microbatches(training.state, training.engine, training.exchange, 1);
-  run(microbatches, random_batch(8));
+  Passes passes(training.state, training.engine, training.exchange, {.count = 1});
+  run(training, passes, random_batch(8));
   training.state.model->forward(random_batch(8));
-  const auto result = run(microbatches, random_batch(8));
-  microbatches.apply_statistics(result.statistics.unsqueeze(0));
+  const auto result = run(training, passes, random_batch(8));
+  passes.apply_statistics(result.statistics.unsqueeze(0));
   EXPECT_EQ(tracked_batches(training), 1);
 }
 
-TEST(MicrobatchesTest, StatisticsAreOfThisStepOnly) {
+TEST(PassesTest, StatisticsAreOfThisStepOnly) {
   Training training;
-  Microbatches microbatches(training.state, training.engine, training.exchange, 2);
-  EXPECT_GT(run(microbatches, random_batch(8)).statistics.abs().sum().item<float>(), 0.0f);
+  Passes passes(training.state, training.engine, training.exchange, {.count = 2});
+  EXPECT_GT(run(training, passes, random_batch(8)).statistics.abs().sum().item<float>(), 0.0f);
   training.state.timestamp.batch = 1;
-  const auto result = run(microbatches, random_batch(8).narrow(0, 0));
+  const auto result = run(training, passes, random_batch(8).narrow(0, 0));
   EXPECT_EQ(result.statistics.abs().sum().item<float>(), 0.0f);
 }
 
-TEST(MicrobatchesTest, EmptyMicrobatchesAddNothing) {
+TEST(PassesTest, EmptyMicrobatchesAddNothing) {
   Training training;
   const auto result = run(training, random_batch(8).narrow(0, 0), 2);
   EXPECT_EQ(result.verdict.loss_weight, 0);
@@ -217,7 +225,7 @@ TEST(MicrobatchesTest, EmptyMicrobatchesAddNothing) {
 }
 
 // The microbatches of one rank and the ranks' batches are parts of the same global batch.
-TEST(MicrobatchesTest, DropoutGoesByThePlaceInTheGlobalBatch) {
+TEST(PassesTest, DropoutGoesByThePlaceInTheGlobalBatch) {
   const std::string recipe =
       "seed = 3\n[model]\nkind = 'gpt'\nvocab_size = 8\nn_positions = 4\nn_embd = 8\nn_layer = 2\n"
       "n_head = 1\ndropout = 0.5\n[data.train]\nkind = 'synthetic'\nbatch_size = 4\n[optimizer]\nkind = "
@@ -225,12 +233,12 @@ TEST(MicrobatchesTest, DropoutGoesByThePlaceInTheGlobalBatch) {
   Training training(recipe, kTokenSpec);
   const at::Tensor tokens = at::arange(16).remainder(8).view({4, 4});
   const Batch batch = TensorTree::Children{{"input", tokens}, {"target", tokens}};
-  const auto loss = [&](const Batch& part, int64_t first_sample, int count) {
-    Microbatches microbatches(training.state, training.engine, training.exchange, count);
-    return run(microbatches, part, first_sample).verdict.loss_sum;
+  const auto loss = [&](const Batch& part, int64_t first_sample, int64_t count) {
+    Passes passes(training.state, training.engine, training.exchange, {.count = count});
+    return run(training, passes, part, first_sample).verdict.loss_sum;
   };
   const double first = loss(batch.narrow(0, 2), 0, 1), second = loss(batch.narrow(2, 2), 2, 1);
-  for (const int count : {1, 2, 4}) EXPECT_NEAR(loss(batch, 0, count), first + second, 1e-5) << count;
+  for (const int64_t count : {1, 2, 4}) EXPECT_NEAR(loss(batch, 0, count), first + second, 1e-5) << count;
   EXPECT_GT(std::abs(loss(batch.narrow(2, 2), 0, 1) - second), 1e-3);
 }
 
@@ -245,7 +253,7 @@ class CountingDraws final : public Layer {
   std::vector<double> drawn;
 };
 
-TEST(MicrobatchesTest, LayersDrawOnceABatchOrByPlace) {
+TEST(PassesTest, LayersDrawOnceABatchOrByPlace) {
   Training training;
   auto layer = std::make_shared<CountingDraws>();
   replace_layers(*training.state.model, [&](const NamedSlot& named) -> std::shared_ptr<Layer> {
@@ -258,15 +266,15 @@ TEST(MicrobatchesTest, LayersDrawOnceABatchOrByPlace) {
 }
 
 // The last step must not matter: a resumed run has none.
-TEST(MicrobatchesTest, LayersDrawByPlaceInAListenersOwnPassToo) {
+TEST(PassesTest, LayersDrawByPlaceInAListenersOwnPassToo) {
   Training training;
   auto layer = std::make_shared<CountingDraws>();
   replace_layers(*training.state.model, [&](const NamedSlot& named) -> std::shared_ptr<Layer> {
     return named.name == "relu" ? layer : nullptr;
   });
   Engine engine(training.state, training.logger, {.algorithms = {std::make_shared<OwnPass>()}});
-  Microbatches microbatches(training.state, engine, training.exchange, 2);
-  for (int time = 0; time < 2; ++time) run(microbatches, random_batch(8), 16);
+  Passes passes(training.state, engine, training.exchange, {.count = 2});
+  for (int time = 0; time < 2; ++time) run(training, passes, random_batch(8), 16);
   ASSERT_EQ(layer->drawn.size(), 12u);
   for (std::size_t i = 0; i < 6; ++i) EXPECT_EQ(layer->drawn[6 + i], layer->drawn[i]) << i;
   EXPECT_EQ(layer->drawn[1], layer->drawn[3]) << "the first microbatch begins where the batch does";

@@ -1,4 +1,4 @@
-#include "actors/compute/direct_sync.h"
+#include "commands/program/direct_sync.h"
 
 #include <algorithm>
 #include <array>

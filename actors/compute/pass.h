@@ -1,0 +1,37 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "actors/messages/verdict.h"
+#include "tensors/late_numbers.h"
+#include "tensors/memory/ledger.h"
+#include "tensors/memory/meter.h"
+
+namespace tutti {
+
+// A pass of this rank over its batch, forward and backward, before any sum over ranks. A step has one pass,
+// and more if a closure asks for them.
+struct Pass {
+  // Samples and tokens are counted before listeners change the batch. On a device `numbers` has the loss and
+  // the sums until they are read.
+  Verdict verdict;
+  // Float32, a row of StatisticsRows for each portion; undefined without statistics. Memory that the next
+  // pass uses too.
+  at::Tensor statistics;
+  LateNumbers numbers;
+  std::vector<at::Tensor> losses;  // of the portions; on a device only, where they are checked
+  // The weight of the loss of the whole step where each portion has that loss (Model::compares_step); else 0.
+  double step_weight = 0;
+  bool in_backward = false;
+  bool skips_on_device = false;  // the device's own conclusion, once `numbers` are read
+
+  std::optional<FailedAllocation> failed_allocation;  // memory ran out: all ranks abort the attempt
+  HeldBytes held;                                     // of the pass, when memory ran out
+  int64_t leftover_bytes = 0;                         // still held after the pass was abandoned
+};
+
+}  // namespace tutti

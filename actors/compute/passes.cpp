@@ -1,0 +1,280 @@
+#include "actors/compute/passes.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "runtime/error.h"
+#include "runtime/probe/probe.h"
+#include "runtime/random.h"
+#include "tensors/memory/memory_attempt.h"
+#include "tensors/memory/out_of_memory.h"
+#include "tensors/memory/torch_error.h"
+#include "tensors/process_state.h"
+
+namespace tutti {
+
+namespace {
+
+constexpr const char* kNoSecondTry =
+    "memory ran out; the model computes with the samples of all ranks, so the step is not tried again: ";
+
+// Gives the model all ranks for the lifetime of this object.
+class RanksScope {
+ public:
+  RanksScope(Model& model, AllRanks* ranks) : model_(model) { model.set_ranks(ranks); }
+  ~RanksScope() { model_.set_ranks(nullptr); }
+  RanksScope(const RanksScope&) = delete;
+
+ private:
+  Model& model_;
+};
+
+void probe_portion(const Portion& portion, const PortionPlan& plan, const Batch& batch) {
+  if (portion.samples == 0 && batch.samples() > 0)
+    TUTTI_PROBE("step: a rank has fewer microbatches than others");
+  if (portion.samples == 1 && plan.count > 1) TUTTI_PROBE("step: a microbatch of one sample");
+  if (portion.samples > 0 && portion.samples < plan.samples_of(batch.samples()) && portion.index > 0)
+    TUTTI_PROBE("step: the last microbatch is smaller");
+}
+
+// An exception within a portion leaves its tensors in the state.
+void clear(State& state) {
+  state.outputs = {};
+  state.loss = at::Tensor();
+  state.loss_weight = 0;
+  state.batch = {};
+}
+
+// All passes draw the same random numbers in their portions, but not in events before them.
+void seed_events(const State& state, const Engine& engine, uint64_t pass) {
+  if (!engine.listens()) return;  // saves microseconds
+  const RandomKey draw = RandomKey(state.seed, "batch").fold_in(state.timestamp.batch);
+  seed_default_generators(pass == 0 ? draw.bits() : draw.fold_in(pass).bits(), state.device.where);
+}
+
+// Backward would add to old gradients.
+void drop_gradients(State& state) {
+  for (auto& named : state.parameters) named.parameter->tensor.mutable_grad() = at::Tensor();
+}
+
+}  // namespace
+
+Passes::Passes(State& state, Engine& engine, Exchange& exchange, const PortionPlan& plan, Mark mark)
+    : state_(state),
+      engine_(engine),
+      exchange_(exchange),
+      mark_(std::move(mark)),
+      rows_(*state.model),
+      metrics_(state),
+      runner_(std::make_unique<PortionRunner>(parts())) {
+  if (state.model->compares_step()) rows_of_step_.emplace(state);
+  context_.statistics = &found_;
+  context_.source = [&state](std::string_view name, int64_t place) { return state.draws(name, place); };
+  set_plan(plan);
+}
+
+PortionRunner::Parts Passes::parts() {
+  return {state_, engine_, mark_, metrics_, host_, sweep_, context_, found_};
+}
+
+void Passes::set_plan(const PortionPlan& plan) {
+  plan_ = plan;
+  state_.grad_accum = static_cast<int>(plan.count);
+  runner_->drop();  // others come now, which need the memory
+  statistics_ = statistics_size() > 0 ? at::zeros({statistics_size()}) : at::Tensor();
+}
+
+void Passes::begin_attempt(const Batch& batch, int64_t first_sample, const Batch& on_host) {
+  attempt_ = {batch, first_sample};
+  if (!state_.device.is_cpu()) host_ = HostCopies(batch, on_host);
+}
+
+Pass& Passes::run(const Closure::Move& move) {
+  begin_pass();
+  const RanksScope ranks(*state_.model, state_.services.get());
+  const int64_t held = Meter::held_by_scopes(state_.device.memory_slot);
+  const bool first_pass = attempt_.passes++ == 0;
+  {
+    const MemoryScope scope(state_.device.memory_slot);
+    try {
+      MemoryScope::pass_place();
+      train_batch(move, first_pass);
+    } catch (const std::exception& error) {
+      if (!is_lack_of_memory(error)) throw;
+      // Smaller portions would compare fewer samples, and other ranks wait in sums of the model.
+      if (state_.model->uses_all_ranks())
+        throw OperatingError(kNoSecondTry + one_line(error), EndKind::kOutOfMemoryElsewhere);
+      pass_.failed_allocation = failure_of(error, scope);
+      if (pass_.in_backward)
+        TUTTI_PROBE("memory: ran out in a backward");
+      else
+        TUTTI_PROBE("memory: ran out in a forward, or in events before");
+    }
+  }
+  found_.clear();
+  clear(state_);
+  if (!pass_.failed_allocation) return pass_;
+  abandon();
+  Meter::give_back();  // for whoever else needs memory: libraries, other ranks
+  pass_.leftover_bytes = Meter::held_by_scopes(state_.device.memory_slot) - held;
+  return pass_;
+}
+
+void Passes::begin_pass() {
+  const Batch& batch = attempt_.batch;
+  pass_ = {};
+  pass_.verdict.samples = static_cast<double>(batch.samples());
+  pass_.verdict.tokens = static_cast<double>(state_.model->tokens(batch));
+  pass_.verdict.flops = state_.model->flops_per_batch(batch);
+  if (statistics_.defined()) pass_.statistics = statistics_.zero_();
+  metrics_.reset();
+  if (rows_of_step_) rows_of_step_->begin_pass();
+  pass_.verdict.sums.assign(static_cast<std::size_t>(sums()), 0.0);
+}
+
+void Passes::train_batch(const Closure::Move& move, bool first_pass) {
+  exchange_.begin_pass();
+  drop_gradients(state_);
+  begin_at(attempt_.first_sample);
+  set_context(*state_.model, &context_);
+  found_.clear();  // of passes outside of a step
+  first_pass ? begin_batch() : begin_again(move);
+  engine_.run_event(Event::kBeforeTrainBatch);
+  const Batch whole = state_.batch;
+  const std::vector<Portion> portions =
+      portions_of({.first = attempt_.first_sample, .samples = whole.samples()}, plan_);
+  state_.device_train_microbatch_size = plan_.samples_of(whole.samples());
+  store_statistics(0);  // of listeners' own passes
+  const bool trains = !rows_of_step_ || find_rows(whole, portions);
+  for (const Portion& portion : portions) {
+    exchange_.begin_portion(portion);
+    if (trains) train(whole, portion);
+    exchange_.end_portion();
+  }
+  exchange_.end_pass();
+  metrics_.add_to(pass_.numbers);
+  const auto listener_sums = static_cast<std::size_t>(engine_.reductions());
+  if (first_pass) engine_.contribute(std::span(pass_.verdict.sums).first(listener_sums));
+}
+
+void Passes::begin_batch() {
+  Batch& batch = attempt_.batch;
+  state_.batch = batch;
+  state_.kept_samples = 1.0;
+  seed_events(state_, engine_, 0);
+  exchange_.unshard();
+  engine_.run_event(Event::kAfterDataloader);
+  engine_.run_event(Event::kBatchStart);
+  if (state_.batch.samples() < batch.samples()) TUTTI_PROBE("step: events left samples out");
+  if (state_.batch.samples() > batch.samples()) TUTTI_PROBE("step: events added samples");
+  batch = state_.batch;
+  attempt_.first_sample = state_.first_sample;  // moves where events change the number of samples
+}
+
+void Passes::begin_again(const Closure::Move& move) {
+  {
+    const at::NoGradGuard no_grad;
+    move();
+  }
+  exchange_.unshard();
+  for (auto& view : state_.views) view.grad = at::Tensor();
+  state_.batch = attempt_.batch;
+  seed_events(state_, engine_, 1);
+}
+
+void Passes::begin_at(int64_t first_sample) {
+  state_.first_sample = first_sample;
+  context_.begin_pass(first_sample);
+}
+
+void Passes::abandon() {
+  runner_->drop();
+  pass_.numbers.drop();
+  pass_.losses.clear();
+  metrics_.reset();
+  sweep_.run();
+  pass_.held[HeldFor::kGathered] = exchange_.gathered_bytes();
+  if (exchange_.gradients().owns_gradients())
+    for (const auto& named : state_.parameters)
+      if (const at::Tensor& grad = named.parameter->tensor.grad(); grad.defined())
+        pass_.held[HeldFor::kGradients] += static_cast<double>(grad.nbytes());
+  if (rows_of_step_ && !rows_of_step_->gathered()) {  // other ranks wait
+    exchange_.end_forwards();
+    rows_of_step_->gather(/*out_of_memory=*/true);
+  }
+  if (attempt_.passes > 1) TUTTI_PROBE("memory: an extra pass is abandoned");
+  exchange_.abandon_pass();
+  end_step();
+}
+
+void Passes::end_step() {
+  attempt_.batch = {};
+  if (rows_of_step_) rows_of_step_->drop();
+  host_ = {};
+  if (!exchange_.gradients().owns_gradients()) return;
+  drop_gradients(state_);
+  for (auto& view : state_.views) view.grad = at::Tensor();
+}
+
+// False if memory has run out on another rank.
+bool Passes::find_rows(const Batch& whole, const std::vector<Portion>& portions) {
+  const at::NoGradGuard no_grad;
+  for (const Portion& portion : portions) {
+    if (portion.samples == 0) break;
+    begin_forward(whole, portion);
+    rows_of_step_->add(state_.model->rows(state_.forward(state_.batch)), runner_->loss_weight());
+    found_.clear();
+  }
+  exchange_.end_forwards();
+  const bool fits = rows_of_step_->gather(/*out_of_memory=*/false);
+  pass_.step_weight = rows_of_step_->loss_weight();
+  return fits;
+}
+
+void Passes::begin_forward(const Batch& whole, const Portion& portion) {
+  pass_.in_backward = false;
+  mark_(TraceKind::kMicrobatch, portion.index);
+  MemoryScope::pass_place();
+  begin_at(portion.first);
+  state_.batch = samples_of(whole, attempt_.first_sample, portion);
+  const RandomKey key = RandomKey(state_.seed, "microbatch").fold_in(state_.timestamp.batch);
+  seed_default_generators(key.fold_in(portion.first).bits(), state_.device.where);
+}
+
+void Passes::train(const Batch& whole, const Portion& portion) {
+  probe_portion(portion, plan_, whole);
+  if (portion.samples == 0) return;
+  begin_forward(whole, portion);
+  if (rows_of_step_)
+    state_.batch = rows_of_step_->add_to(state_.batch, portion.first - attempt_.first_sample);
+  runner_->run(portion, /*alone=*/plan_.count == 1, pass_);
+  store_statistics(portion.index);
+}
+
+void Passes::store_statistics(int64_t portion) {
+  rows_.add(found_, pass_.statistics, portion, pass_.numbers);
+  found_.clear();
+}
+
+void Passes::read_numbers() {
+  pass_.numbers.read();
+  std::ranges::copy(metrics_.sums(), pass_.verdict.sums.begin() + engine_.reductions());
+}
+
+void Passes::use_sums(std::span<const double> sums, bool with_listeners) {
+  const auto listener_sums = static_cast<std::size_t>(engine_.reductions());
+  metrics_.store_values(sums.subspan(listener_sums), state_);
+  if (with_listeners) engine_.reduced(sums.first(listener_sums));
+}
+
+void Passes::apply_statistics(const at::Tensor& gathered) {
+  if (state_.device.is_cpu()) return rows_.apply(gathered);
+  const at::Tensor staged = staging_memory(gathered.sizes(), gathered.scalar_type(), state_.device);
+  rows_.apply(staged.copy_(gathered), state_.device);
+}
+
+}  // namespace tutti

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "actors/compute/exchange.h"
+#include "actors/compute/pass.h"
+#include "actors/compute/portion_runner.h"
+#include "data/portions.h"
+#include "models/layers/statistics_rows.h"
+#include "tensors/autograd.h"
+#include "tensors/tree.h"
+#include "training/engine/engine.h"
+#include "training/evaluation/train_metrics.h"
+#include "training/optimizers/closure.h"
+#include "training/state.h"
+#include "training/step_rows.h"
+
+namespace tutti {
+
+// Forward and backward of a rank's batch in portions, with the events from AFTER_DATALOADER to
+// AFTER_BACKWARD.
+class Passes {
+ public:
+  using Mark = PortionRunner::Mark;
+
+  // Memory is limited by the budget of the state's memory slot. All references must outlive this. `mark`:
+  // also called for portions of find_rows.
+  Passes(
+      State& state, Engine& engine, Exchange& exchange, const PortionPlan& plan,
+      Mark mark = [](TraceKind, int64_t) {});
+
+  // From now on portions are graphs of the device, where that can be.
+  void use_graphs(Log& log) { runner_ = make_graph_runner(parts(), log); }
+
+  // Begins an attempt at a step. `first_sample`: place of the batch's first sample in the global batch.
+  // `on_host`: the same batch, where `batch` is on a device.
+  void begin_attempt(const Batch& batch, int64_t first_sample, const Batch& on_host = {});
+
+  // A pass of the attempt. Random draws are keyed by the seed and step of the state, and in a portion by the
+  // place of its first sample in the global batch.
+  //
+  // An extra pass calls `move`, which changes the weights and may read the gradients of the pass before, then
+  // runs from BEFORE_TRAIN_BATCH on with the same batch. The caller restores the weights.
+  //
+  // If memory runs out (c10::OutOfMemoryError), the attempt is aborted: its memory is freed, its buckets are
+  // reported as zeros, and another attempt may begin. On a device the host does not wait. The result is valid
+  // until the next pass.
+  Pass& run(const Closure::Move& move = {});
+
+  // Call once for a pass that has not run out of memory, before its verdict. Waits for a device's numbers.
+  void read_numbers();
+
+  // Frees the memory of the step, after its gradients are used or the step is skipped.
+  void end_step();
+
+  const PortionPlan& plan() const { return plan_; }
+  void set_plan(const PortionPlan& plan);
+  int64_t statistics_size() const { return plan_.count * rows_.size(); }
+  int64_t sums() const { return engine_.reductions() + std::ssize(metrics_.sums()); }  // of Verdict::sums
+  double loss_weight_of(const Batch& on_host) const { return runner_->loss_weight_of(on_host); }
+
+  // `sums`: Verdict::sums over all ranks. Sets state.metric_values, then calls listeners.
+  void use_sums(std::span<const double> sums, bool with_listeners);
+
+  // Applies the statistics of all ranks, [world, statistics_size], to the layers in rank and portion order.
+  void apply_statistics(const at::Tensor& gathered);
+
+ private:
+  // Of an attempt. The batch has, from BEFORE_TRAIN_BATCH on, the changes of events.
+  struct Attempt {
+    Batch batch;
+    int64_t first_sample = 0;
+    int passes = 0;  // begun
+  };
+
+  PortionRunner::Parts parts();
+  void begin_pass();
+  void train_batch(const Closure::Move& move, bool first_pass);
+  void begin_batch();
+  void begin_again(const Closure::Move& move);
+  bool find_rows(const Batch& whole, const std::vector<Portion>& portions);
+  void train(const Batch& whole, const Portion& portion);
+  void begin_forward(const Batch& whole, const Portion& portion);
+  void store_statistics(int64_t portion);
+  void begin_at(int64_t first_sample);
+  void abandon();
+
+  State& state_;
+  Engine& engine_;
+  Exchange& exchange_;
+  Mark mark_;
+  PortionPlan plan_;
+  Attempt attempt_;
+  HostCopies host_;  // of the batch as it came
+  Pass pass_;
+  at::Tensor statistics_;  // of every pass
+  StatisticsRows rows_;
+  std::optional<StepRows> rows_of_step_;  // none: the model does not compare samples of a whole step
+  ForwardContext context_;
+  std::vector<RunningStatistics> found_;
+  TrainMetrics metrics_;
+  AutogradSweep sweep_;
+  std::unique_ptr<PortionRunner> runner_;
+};
+
+}  // namespace tutti

@@ -1,0 +1,78 @@
+#include "actors/compute/portion_runner.h"
+
+#include <ATen/ops/full_like.h>
+
+#include <cmath>
+
+namespace tutti {
+
+void PortionRunner::run(const Portion& portion, bool, Pass& pass) {
+  State& state = with_.state;
+  const double weight = forward();
+  if (weight == 0) return;
+  begin_backward(portion, pass);
+  with_.engine.run_event(Event::kBeforeBackward);
+  note_loss(weight, pass);
+  if (!with_.engine.listens()) state.outputs = {};  // no listener uses them any more
+  const at::Tensor root = wide(state.loss);
+  root.backward(at::full_like(root, backward_factor(state, weight, pass)));
+  with_.engine.run_event(Event::kAfterBackward);
+}
+
+// Returns the weight of the loss; 0: nothing counts, and the loss, a mean over nothing, is not a number.
+double PortionRunner::forward() {
+  auto& [state, engine, mark, metrics, host, sweep, context, statistics] = with_;
+  double& weight = state.loss_weight;
+  weight = loss_weight();
+  if (weight == 0) return 0;
+  const Batch given = metrics.any() ? state.batch : Batch();
+  engine.run_event(Event::kBeforeForward);
+  state.outputs = state.forward(state.batch);
+  engine.run_event(Event::kAfterForward);
+  if (metrics.any()) metrics.update(state, given, state.outputs);
+  engine.run_event(Event::kBeforeLoss);
+  if (engine.listens()) weight = loss_weight();  // algorithms may have changed targets
+  if (weight == 0) return 0;
+  state.loss = state.loss_of(state.outputs, state.batch);
+  engine.run_event(Event::kAfterLoss);  // may change the loss and its weight
+  return weight;
+}
+
+void PortionRunner::begin_backward(const Portion& portion, Pass& pass) {
+  pass.in_backward = true;
+  with_.mark(TraceKind::kBackward, portion.index);
+  MemoryScope::pass_place();
+}
+
+void PortionRunner::note_loss(double weight, Pass& pass) {
+  const State& state = with_.state;
+  Verdict& mine = pass.verdict;
+  mine.loss_weight += weight;
+  pass.numbers.add(state.loss,
+                   [&mine, weight](std::span<const double> loss) {  // listeners may have changed it
+                     if (!std::isfinite(loss[0])) mine.non_finite = 1;
+                     mine.loss_sum += loss[0] * weight;
+                   });
+  if (state.device.runs_ahead())
+    pass.losses.push_back(state.loss.detach().to(at::kFloat, false, /*copy=*/true));
+}
+
+double PortionRunner::loss_weight() const {
+  const State& state = with_.state;
+  return loss_weight_of(state.device.is_cpu() ? state.batch : with_.host.of(state.batch));
+}
+
+double PortionRunner::loss_weight_of(const Batch& on_host) const {
+  const double weight = with_.state.model->loss_weight(on_host);
+  return with_.state.composer && weight > 0 ? static_cast<double>(on_host.samples()) : weight;
+}
+
+double backward_factor(const State& state, double weight, const Pass& pass) {
+  return (pass.step_weight > 0 ? pass.step_weight : weight) * state.loss_scale;
+}
+
+at::Tensor wide(const at::Tensor& loss) {
+  return at::isReducedFloatingType(loss.scalar_type()) ? loss.to(at::kFloat) : loss;
+}
+
+}  // namespace tutti

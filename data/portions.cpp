@@ -1,0 +1,50 @@
+#include "data/portions.h"
+
+#include <algorithm>
+
+namespace tutti {
+namespace {
+
+void cut(const Portion& batch, int64_t most, std::vector<Portion>& portions) {
+  for (int64_t begin = 0; begin < batch.samples; begin += most)
+    portions.push_back({std::ssize(portions), batch.first + begin, std::min(most, batch.samples - begin)});
+}
+
+}  // namespace
+
+int64_t PortionPlan::samples_of(int64_t batch) const { return std::max(size, largest_part(batch, count)); }
+
+Portion portion_of(int64_t global_samples, const RankTopology& topology) {
+  const int64_t rank = topology.data_rank, each = global_samples / topology.data_world,
+                more = global_samples % topology.data_world;
+  return {rank, rank * each + std::min(rank, more), each + (rank < more ? 1 : 0),
+          rank + 1 == topology.data_world};
+}
+
+int64_t largest_part(int64_t global_samples, int64_t ranks) { return (global_samples + ranks - 1) / ranks; }
+
+std::vector<Portion> portions_of(const Portion& batch, const PortionPlan& plan) {
+  std::vector<Portion> portions;
+  const int64_t most = plan.samples_of(batch.samples);
+  for (int64_t index = 0; index < plan.count; ++index) {
+    const int64_t begin = std::min(index * most, batch.samples);
+    portions.push_back(
+        {index, batch.first + begin, std::min(most, batch.samples - begin), index + 1 == plan.count});
+  }
+  return portions;
+}
+
+std::vector<Portion> portions_of(const Portion& batch, int64_t most, int64_t fits) {
+  std::vector<Portion> planned, portions;
+  cut(batch, most, planned);
+  for (const Portion& portion : planned) cut(portion, fits, portions);
+  for (Portion& portion : portions) portion.last = portion.index + 1 == std::ssize(portions);
+  return portions;
+}
+
+Batch samples_of(const Batch& batch, int64_t first, const Portion& portion) {
+  if (portion.samples == batch.samples()) return batch;
+  return batch.narrow(portion.first - first, portion.samples);
+}
+
+}  // namespace tutti
