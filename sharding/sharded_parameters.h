@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "collectives/cut.h"
@@ -39,6 +40,9 @@ class ShardedParameters {
   ShardedParameters(const ShardedParameters&) = delete;
 
   const std::vector<Block>& blocks() const { return blocks_; }
+  std::span<const Block> blocks_of(std::size_t unit) const {
+    return std::span(blocks_).subspan(first_[unit], first_[unit + 1] - first_[unit]);
+  }
   // The blocks of unit `u`: [first, last).
   std::size_t first_block(std::size_t unit) const { return first_[unit]; }
   std::size_t last_block(std::size_t unit) const { return first_[unit + 1]; }

@@ -168,9 +168,9 @@ void Compute::restore(const Prepare& start) try {
   RunState saved = resume(state_, disk_, open_checkpoint(disk_, start.checkpoint), job_,
                           start.own ? LoadOptions() : job_.from.options, rank_zero_warning());
   if (start.own || !job_.from.options.weights_only)
-    loop_->restore(std::move(saved), start.checkpoint);
+    loop_->state().restore(std::move(saved), start.checkpoint);
   else
-    loop_->take_weights_of(start.checkpoint);
+    loop_->state().resumed.folder = start.checkpoint;  // all other state is new
 } catch (const std::exception& error) {
   blame(start, error);
 }

@@ -185,16 +185,16 @@ PassResult Exchange::verdict(Pass& mine) {
 }
 
 // A rank that has run out of memory waits for nobody here: others may wait for parameters that it serves in
-// `verdict`. Else gradients are reduced for later work of this thread's stream.
+// `verdict`, which sums its facts. Else gradients are reduced for later work of this thread's stream.
 PassFacts Exchange::device_facts(Pass& mine) {
   PassFacts all{mine.verdict.out_of_memory, mine.verdict.loss_weight, {}};
-  if (all.out_of_memory > 0) return all;
   double unused = 0;
   if (sync_) {
     double* const numbers = numbers_.facts.data_ptr<double>();
-    numbers[0] = 0;
-    numbers[1] = mine.verdict.loss_weight;
+    numbers[0] = all.out_of_memory;
+    numbers[1] = all.loss_weight;
     numbers[2] = static_cast<double>(gradients_->unused());
+    if (all.out_of_memory > 0) return all;
     sync_->run(numbers_.facts_at);
     sync_->wait(numbers_.facts_at);
     if (unsharding_) unsharding_->end_pass();
@@ -224,7 +224,6 @@ PassFacts Exchange::device_facts(Pass& mine) {
 // memory has nothing to wait for.
 PassResult Exchange::agree(Pass& mine) {
   Verdict& verdict = mine.verdict;
-  const at::Tensor& statistics = mine.statistics;
   const bool on_device = state_.device.runs_ahead();  // see device_facts
   if ((unsharding_ || !sync_) && verdict.out_of_memory == 0 && !on_device) {
     if (unsharding_) unsharding_->end_pass();
@@ -233,10 +232,11 @@ PassResult Exchange::agree(Pass& mine) {
       verdict.overflow = 1;
     }
   }
-  if (!sync_) return {verdict, statistics.defined() ? statistics.clone().unsqueeze(0) : statistics};
+  if (!sync_)
+    return {verdict, mine.statistics.defined() ? mine.statistics.clone().unsqueeze(0) : at::Tensor()};
   verdict.unused = static_cast<double>(gradients_->unused());
   numbers_.verdict.copy_(verdict.encode(state_.topology.rank, state_.topology.world));
-  if (numbers_.statistics.defined()) numbers_.statistics.copy_(statistics);
+  if (numbers_.statistics.defined()) numbers_.statistics.copy_(mine.statistics);
   const bool finite = sync_->finish_pass();
   PassResult all{Verdict::decode(numbers_.verdict, state_.topology.world), {}};
   if (!finite && !unsharding_ && !on_device) all.verdict.overflow = state_.topology.world;
@@ -262,7 +262,7 @@ void Exchange::take_gradients(double unused) {
 void Exchange::unshard_model(bool computes, int64_t forwards) {
   if (!unsharding_) return;
   has_other_plan_ = true;
-  sync_->set_plan(unsharding_->plan_of_forwards(forwards));
+  sync_->set_plan(unsharding_->plan(forwards, /*portions=*/0, {}));
   if (computes)
     unsharding_->begin_pass();
   else

@@ -77,8 +77,6 @@ class GraphRunner final : public PortionRunner {
   bool record();
   void record_work();
   at::Tensor key_of_mask(const std::string& name);
-  void forget_attempt();
-  void refuse(const std::string& why);
   void fill(double factor);
   void give(bool alone);
 
@@ -111,14 +109,14 @@ bool GraphRunner::launches(const Portion& portion, bool alone, Pass& pass) {
   graph_->graph->launch();
   give(alone);
   begin_backward(portion, pass);
-  if (with().metrics.any()) with().metrics.update(state_, state_.batch, state_.outputs);
+  if (with_.metrics.any()) with_.metrics.update(state_, state_.batch, state_.outputs);
   note_loss(weight, pass);
   return true;
 }
 
 // Who acts at an event of a portion: "LabelSmoothing acts at before_loss"; "": nobody.
 std::string GraphRunner::listener() const {
-  const Engine& engine = with().engine;
+  const Engine& engine = with_.engine;
   if (!engine.listens()) return "";
   using enum Event;
   for (const Event event :
@@ -164,7 +162,7 @@ bool GraphRunner::record() {
     error = std::current_exception();
   }
   generators.restore();  // the work that follows draws what was drawn here
-  ForwardContext& context = with().context;
+  ForwardContext& context = with_.context;
   context.key_on_device = {};
   context.begin_pass(context.first_sample);
   state_.batch = given;
@@ -175,7 +173,11 @@ bool GraphRunner::record() {
               std::to_string(state_.timestamp.batch + 1) + " on");
     return true;
   }
-  forget_attempt();
+  state_.outputs = {};
+  state_.loss = at::Tensor();
+  with_.statistics.clear();
+  with_.sweep.run();  // what autograd still holds
+  drop();
   try {
     std::rethrow_exception(error);
   } catch (const std::exception& why) {
@@ -185,7 +187,8 @@ bool GraphRunner::record() {
           "train.cuda_graphs more is left");
       throw;
     }
-    refuse(one_line(why));
+    refused_ = true;
+    log_.warning("train.cuda_graphs has no effect: " + one_line(why));
   }
   return false;
 }
@@ -196,11 +199,11 @@ void GraphRunner::record_work() {
   if (!recorded.graph) throw UserError("this kind of device has no graphs");
   state_.batch = recorded.batch = state_.batch.map([](const at::Tensor& leaf) { return leaf.clone(); });
   recorded.numbers = at::zeros({1 + 2 * kMostMasks}, state_.device.options(at::kLong));
-  with().context.key_on_device = [this](const std::string& name) { return key_of_mask(name); };
+  with_.context.key_on_device = [this](const std::string& name) { return key_of_mask(name); };
   record_graph(*recorded.graph, [&] {
     state_.outputs = state_.forward(state_.batch);
     state_.loss = state_.loss_of(state_.outputs, state_.batch);
-    if (!with().metrics.any()) state_.outputs = {};
+    if (!with_.metrics.any()) state_.outputs = {};
     const at::Tensor root = wide(state_.loss);
     root.backward(at::empty_like(root).copy_(recorded.numbers.narrow(0, 0, 1).view(at::kDouble).squeeze(0)));
   });
@@ -208,7 +211,7 @@ void GraphRunner::record_work() {
   recorded.outputs =
       std::exchange(state_.outputs, {}).map([](const at::Tensor& leaf) { return leaf.detach(); });
   recorded.loss = std::exchange(state_.loss, at::Tensor()).detach();
-  recorded.statistics = std::exchange(with().statistics, {});
+  recorded.statistics = std::exchange(with_.statistics, {});
   for (auto& named : state_.parameters)
     recorded.gradients.push_back(std::exchange(named.parameter->tensor.mutable_grad(), at::Tensor()));
 }
@@ -221,20 +224,6 @@ at::Tensor GraphRunner::key_of_mask(const std::string& name) {
   return graph_->numbers.narrow(0, 1 + 2 * place, 2);
 }
 
-// Also what autograd still holds.
-void GraphRunner::forget_attempt() {
-  state_.outputs = {};
-  state_.loss = at::Tensor();
-  with().statistics.clear();
-  with().sweep.run();
-  drop();
-}
-
-void GraphRunner::refuse(const std::string& why) {
-  refused_ = true;
-  log_.warning("train.cuda_graphs has no effect: " + why);
-}
-
 void GraphRunner::fill(double factor) {
   const auto from = state_.batch.leaves(), to = graph_->batch.leaves();
   for (std::size_t i = 0; i < from.size(); ++i) at::Tensor(to[i].second).copy_(from[i].second);
@@ -242,7 +231,7 @@ void GraphRunner::fill(double factor) {
   const at::Tensor staged = staging_memory({count}, at::kLong, state_.device);
   auto* next = staged.mutable_data_ptr<int64_t>();
   *next++ = std::bit_cast<int64_t>(factor);
-  const ForwardContext& context = with().context;
+  const ForwardContext& context = with_.context;
   for (const std::string& name : graph_->masks) {
     *next++ = static_cast<int64_t>(context.draws(name)->key_of_batch().state());
     *next++ = context.first_sample;
@@ -255,7 +244,7 @@ void GraphRunner::give(bool alone) {
   const at::NoGradGuard no_grad;
   state_.outputs = graph_->outputs;
   state_.loss = graph_->loss;
-  with().statistics = graph_->statistics;
+  with_.statistics = graph_->statistics;
   for (std::size_t p = 0; p < graph_->gradients.size(); ++p) {
     if (!graph_->gradients[p].defined()) continue;
     at::Tensor& gradient = state_.parameters[p].parameter->tensor.mutable_grad();

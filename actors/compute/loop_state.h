@@ -35,8 +35,8 @@ class LoopState {
   ResumePoint pending;  // work of the current step, saved if the run stops
   ProgramTasks tasks;
   std::optional<BestValues> best;  // [checkpoint] best
-  RunLog::Resumed resumed;
-  double earlier_s = 0;  // training time before this attempt
+  RunLog::Resumed resumed;         // of a checkpoint, or its weights alone
+  double earlier_s = 0;            // training time before this attempt
 
  private:
   template <typename Copy, typename Saved>

@@ -54,12 +54,11 @@ class PortionRunner {
  protected:
   void begin_backward(const Portion& portion, Pass& pass);
   void note_loss(double weight, Pass& pass);
-  const Parts& with() const { return with_; }
+
+  const Parts with_;
 
  private:
   double forward();
-
-  Parts with_;
 };
 
 // The factor of a portion's loss in backward.

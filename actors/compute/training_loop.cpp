@@ -20,6 +20,29 @@ using enum ResumePoint::Place;
 
 constexpr int64_t kSkippedForGood = 10;  // steps in a row
 
+void add_transforms(Context& context, const TrainingLoop::Parts& with) {
+  AddTransforms message{with.state.added_transforms};
+  if (!with.job.per_rank_train.empty())
+    for (auto& transform : message.added)
+      transform.name = owner_of(with.state.topology.rank) + transform.name;
+  if (!message.added.empty()) context.send(with.actors.loader, std::move(message));
+}
+
+void write_text(Context& context, const TrainingLoop::Parts& with) try {
+  const State& state = with.state;
+  const TokenTextPtr text = token_text_of(state.dataset, state.model->vocabulary());
+  if (!text) return;
+  const auto write = [&] {
+    with.recorder.record({context.now(), TraceKind::kWritesText, state.timestamp.batch});
+    with.run_log.text_sample(context, state.closing_text(*text, state.seed));
+  };
+  const auto failure =
+      state.services->attempt([&] { state.with_model(state.topology.rank == 0, write, kClosingTokens); });
+  if (failure) with.log.warning("no sample of text: " + *failure);
+} catch (const c10::Error& error) {
+  with.log.warning("no sample of text: " + one_line(error));
+}
+
 }  // namespace
 
 TrainingLoop::TrainingLoop(const Parts& parts)
@@ -135,7 +158,7 @@ std::string TrainingLoop::place() const {
 
 BatchReady TrainingLoop::next_batch(Context& context) {
   if (!std::exchange(reads_ahead_, true)) {
-    add_transforms(context);
+    add_transforms(context, with_);
     context.send(with_.actors.loader, Credit{with_.job.settings.train_data.prefetch});
   }
   for (;;) {
@@ -145,14 +168,6 @@ BatchReady TrainingLoop::next_batch(Context& context) {
     TUTTI_PROBE("stop: asked for while Compute waits for a batch");
     request_stop();
   }
-}
-
-void TrainingLoop::add_transforms(Context& context) const {
-  AddTransforms message{with_.state.added_transforms};
-  if (!with_.job.per_rank_train.empty())
-    for (auto& transform : message.added)
-      transform.name = owner_of(with_.state.topology.rank) + transform.name;
-  if (!message.added.empty()) context.send(with_.actors.loader, std::move(message));
 }
 
 void TrainingLoop::end_epoch(Context& context) {
@@ -304,7 +319,7 @@ void TrainingLoop::finish(Context& context, bool stopped) {
   const bool save = !with_.snapshots.is_saved();
   if (!save) TUTTI_PROBE("checkpoint: the last step was saved already");
   if (save) with_.snapshots.take(context, loop_state_.save(), Snapshots::Kind::kLast);
-  if (!stopped) write_text(context);
+  if (!stopped) write_text(context, with_);
   with_.snapshots.wait_for_copy(context);
   with_.engine.close();
   record(context, TraceKind::kDone);
@@ -329,21 +344,6 @@ TrainingEnded TrainingLoop::ended(bool stopped) const {
   if (!stopped && in_a_row > 0 && in_a_row >= std::min(kSkippedForGood, state.timestamp.batch))
     ended.skipped_at_end = in_a_row;
   return ended;
-}
-
-void TrainingLoop::write_text(Context& context) try {
-  const State& state = with_.state;
-  const TokenTextPtr text = token_text_of(state.dataset, state.model->vocabulary());
-  if (!text) return;
-  const auto write = [&] {
-    record(context, TraceKind::kWritesText);
-    with_.run_log.text_sample(context, state.closing_text(*text, state.seed));
-  };
-  const auto failure =
-      state.services->attempt([&] { state.with_model(state.topology.rank == 0, write, kClosingTokens); });
-  if (failure) with_.log.warning("no sample of text: " + *failure);
-} catch (const c10::Error& error) {
-  with_.log.warning("no sample of text: " + one_line(error));
 }
 
 // All ranks know that a step or an evaluation is too large for the memory, and has changed nothing. The state

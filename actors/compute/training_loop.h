@@ -35,11 +35,8 @@ class TrainingLoop {
 
   explicit TrainingLoop(const Parts& parts);
 
-  // Before `run`: resumes where the saved run stood. `folder`: of the checkpoint. Throws UserError if an
-  // epoch has too few batches.
-  void restore(RunState saved, const std::string& folder) { loop_state_.restore(std::move(saved), folder); }
-  // Before `run`: takes the weights of this checkpoint; all other state is new.
-  void take_weights_of(const std::string& folder) { loop_state_.resumed.folder = folder; }
+  // Before `run`: to resume a saved run (LoopState::restore).
+  LoopState& state() { return loop_state_; }
   // Before `run`: a request to stop.
   void request_stop() { with_.train_step.request_stop(); }
 
@@ -64,7 +61,6 @@ class TrainingLoop {
   void begin_batch(Context& context);
   void train_batch(Context& context);
   BatchReady next_batch(Context& context);
-  void add_transforms(Context& context) const;
   void end_epoch(Context& context);
   bool end_step(Context& context);
   bool evaluate_due(Context& context);
@@ -75,7 +71,6 @@ class TrainingLoop {
   void finish(Context& context, bool stopped);
   void give_up(Context& context, const AgreedOutOfMemory& why);
   TrainingEnded ended(bool stopped) const;
-  void write_text(Context& context);
   void record(Context& context, TraceKind kind);
 
   Parts with_;

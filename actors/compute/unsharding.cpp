@@ -29,17 +29,12 @@ Unsharding::Unsharding(SyncClient& sync, State& state, const std::vector<Unit>& 
   parameters_.bind(sync.allocate(GroupRole::kGathers, parameters_.shared_bytes()));
 }
 
-std::span<const ShardedParameters::Block> Unsharding::blocks_of(std::size_t unit) const {
-  const std::size_t first = parameters_.first_block(unit);
-  return std::span(parameters_.blocks()).subspan(first, parameters_.last_block(unit) - first);
-}
-
 std::vector<PlanEntry> Unsharding::plan_of_all() {
-  auto entries = plan_of_forwards(1);
+  auto entries = plan(/*forwards=*/1, /*portions=*/0, {});
   all_ = true;
   std::size_t entry = 0;
   for (const Use& use : uses_)
-    for (const auto& block : blocks_of(use.unit)) entries[entry++].part = block.exact;
+    for (const auto& block : parameters_.blocks_of(use.unit)) entries[entry++].part = block.exact;
   return entries;
 }
 
@@ -77,7 +72,7 @@ void Unsharding::visit_all(const RankServices::Visit& visit) {
     const std::size_t unit = uses_[next_].unit;
     request(next_);
     wait(unit);
-    for (const auto& block : blocks_of(unit))
+    for (const auto& block : parameters_.blocks_of(unit))
       for (const BucketSlot& slot : block.layout.slots) visit(slot.parameter);
     if (reshards()) free(unit);
   }
@@ -170,7 +165,7 @@ class UnshardOnce final : public Unsharding {
       frozen_rows_.reset();  // a listener may have exchanged weights for these passes
     for (std::size_t u = 0; u < units_.size(); ++u) {
       const auto first = static_cast<int>(entries.size());
-      for (const auto& block : blocks_of(u))
+      for (const auto& block : parameters_.blocks_of(u))
         if (some_are_frozen())
           add_halves(block, entries);
         else
@@ -310,7 +305,7 @@ class UnshardByUnit final : public Unsharding {
 
   void add(std::size_t unit, Phase phase, int64_t portion, std::vector<PlanEntry>& entries) {
     const auto first = static_cast<int>(entries.size());
-    for (const auto& block : blocks_of(unit)) {
+    for (const auto& block : parameters_.blocks_of(unit)) {
       entries.push_back(entry_of(block, block.cut));
       entries.back().place =
           phase == Phase::kBackward ? PassPlace::gather(portion, unit, units_.size()) : PassPlace{portion};
@@ -398,7 +393,7 @@ class UnshardByUnit final : public Unsharding {
   }
 
   bool is_held(std::size_t unit) const {
-    return blocks_of(unit).empty() || parameters_.is_held(parameters_.first_block(unit));
+    return parameters_.blocks_of(unit).empty() || parameters_.is_held(parameters_.first_block(unit));
   }
 
   const bool prefetch_, reshard_after_forward_;

@@ -40,8 +40,6 @@ class Unsharding {
   // required.
   virtual std::vector<PlanEntry> plan(int64_t forwards, int64_t portions,
                                       const std::vector<bool>& trained) = 0;
-  // The gathers of passes without backward only.
-  std::vector<PlanEntry> plan_of_forwards(int64_t forwards) { return plan(forwards, 0, {}); }
   // The gathers of visit_all.
   std::vector<PlanEntry> plan_of_all();
 
@@ -82,8 +80,6 @@ class Unsharding {
   void add_use(std::size_t unit, Phase phase, int64_t portion, int first_entry,
                const std::vector<PlanEntry>& entries);
   PlanEntry entry_of(const ShardedParameters::Block& block, CutPtr cut) const;
-  // The blocks of the unit's parameters.
-  std::span<const ShardedParameters::Block> blocks_of(std::size_t unit) const;
 
   virtual void unshard(std::size_t unit, Phase phase) = 0;  // returns when the unit is held
   virtual void prefetch(Phase) {}

@@ -280,5 +280,26 @@ TEST(PassesTest, LayersDrawByPlaceInAListenersOwnPassToo) {
   EXPECT_EQ(layer->drawn[1], layer->drawn[3]) << "the first microbatch begins where the batch does";
 }
 
+TEST(PassOrderTest, IsAsserted) {
+  Training training;
+  Exchange& exchange = training.exchange;
+  Pass pass;
+  pass.verdict.memory_peak = {0};
+  EXPECT_DEATH(exchange.begin_portion({}), "stage 2 of a pass follows stage 0");
+  exchange.begin_pass();
+  exchange.begin_portion({});
+  EXPECT_DEATH(exchange.end_pass(), "stage 3 of a pass follows stage 2");
+  exchange.end_portion();
+  exchange.end_pass();
+  EXPECT_DEATH(exchange.verdict(pass), "stage 0 of a pass follows stage 3");
+  exchange.facts(pass);
+  EXPECT_DEATH(exchange.abandon_pass(), "stage 3 of a pass follows stage 4");
+  exchange.verdict(pass);
+  exchange.begin_pass();
+  exchange.abandon_pass();  // an exception may come anywhere
+  exchange.facts(pass);
+  exchange.verdict(pass);
+}
+
 }  // namespace
 }  // namespace tutti
