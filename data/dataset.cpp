@@ -53,7 +53,7 @@ int64_t Sampler::global_samples(int64_t batch) const {
 }
 
 Portion Sampler::portion(int64_t batch) const {
-  return portion_of(global_samples(batch), {.data_rank = plan_.data_rank, .data_world = plan_.data_world});
+  return part_of_rank(global_samples(batch), {.data_rank = plan_.data_rank, .data_world = plan_.data_world});
 }
 
 int64_t Sampler::first_sample(int64_t batch) const { return portion(batch).first; }

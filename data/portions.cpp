@@ -12,20 +12,20 @@ void cut(const Portion& batch, int64_t most, std::vector<Portion>& portions) {
 
 }  // namespace
 
-int64_t PortionPlan::samples_of(int64_t batch) const { return std::max(size, largest_part(batch, count)); }
+int64_t PortionPlan::portion_size(int64_t batch) const { return std::max(size, largest_part(batch, count)); }
 
-Portion portion_of(int64_t global_samples, const RankTopology& topology) {
+Portion part_of_rank(int64_t global_samples, const RankTopology& topology) {
   const int64_t rank = topology.data_rank, each = global_samples / topology.data_world,
                 more = global_samples % topology.data_world;
   return {rank, rank * each + std::min(rank, more), each + (rank < more ? 1 : 0),
           rank + 1 == topology.data_world};
 }
 
-int64_t largest_part(int64_t global_samples, int64_t ranks) { return (global_samples + ranks - 1) / ranks; }
+int64_t largest_part(int64_t samples, int64_t parts) { return (samples + parts - 1) / parts; }
 
 std::vector<Portion> portions_of(const Portion& batch, const PortionPlan& plan) {
   std::vector<Portion> portions;
-  const int64_t most = plan.samples_of(batch.samples);
+  const int64_t most = plan.portion_size(batch.samples);
   for (int64_t index = 0; index < plan.count; ++index) {
     const int64_t begin = std::min(index * most, batch.samples);
     portions.push_back(

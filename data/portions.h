@@ -24,14 +24,15 @@ struct PortionPlan {
   int64_t size = 0;   // the fewest samples of a portion that is not the last with samples
 
   // Samples of the first portion of a batch with so many samples, if there are as many.
-  int64_t samples_of(int64_t batch) const;
+  int64_t portion_size(int64_t batch) const;
   friend bool operator==(const PortionPlan&, const PortionPlan&) = default;
 };
 
 // A rank's part of a global batch: lower ranks get one sample more where ranks do not divide the batch.
-Portion portion_of(int64_t global_samples, const RankTopology& topology);
-// The most samples of a global batch on any of `ranks` ranks.
-int64_t largest_part(int64_t global_samples, int64_t ranks);
+Portion part_of_rank(int64_t global_samples, const RankTopology& topology);
+// The most samples of any of `parts` parts of a batch that differ by one sample at most: the quotient,
+// rounded up.
+int64_t largest_part(int64_t samples, int64_t parts);
 
 // For training: plan.count portions of a rank's batch, cut as by torch.split.
 std::vector<Portion> portions_of(const Portion& batch, const PortionPlan& plan);

@@ -94,7 +94,7 @@ std::vector<std::vector<DigestPart>> GradientBuckets::parts() const {
   return parts;
 }
 
-void GradientBuckets::begin_step() {
+void GradientBuckets::begin_pass() {
   last_ = false;
   missing_.assign(plan_.buckets.size(), 0);
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
@@ -106,7 +106,7 @@ void GradientBuckets::begin_step() {
 }
 
 // No bucket waits for parameters that are not trained any more.
-void GradientBuckets::begin_last_microbatch() {
+void GradientBuckets::begin_last_portion() {
   const at::NoGradGuard no_grad;
   last_ = true;
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
@@ -178,7 +178,7 @@ void GradientBuckets::finish(std::size_t parameter) {
   if (--missing_[state.bucket] == 0) full_(state.bucket);
 }
 
-void GradientBuckets::end_step() {
+void GradientBuckets::end_pass() {
   const at::NoGradGuard no_grad;
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     if (!states_[p].live) continue;
@@ -191,7 +191,7 @@ void GradientBuckets::end_step() {
 }
 
 // Does not touch reported buckets, which Sync reduces.
-void GradientBuckets::abandon_step() {
+void GradientBuckets::abandon_pass() {
   const at::NoGradGuard no_grad;
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     if (!states_[p].live) continue;

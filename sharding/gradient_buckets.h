@@ -13,11 +13,11 @@ namespace tutti {
 
 // Gradients as views of flat buckets, which backward fills.
 //
-// The first microbatch's gradients are autograd's own tensors and are copied into the bucket on arrival,
-// which is cheaper than zeroing the bucket and adding. Further microbatches add to the views in place. During
-// the last microbatch a bucket is reported as soon as all its gradients exist.
+// The first portion's gradients are autograd's own tensors and are copied into the bucket on arrival,
+// which is cheaper than zeroing the bucket and adding. Further portions add to the views in place. During
+// the last portion a bucket is reported as soon as all its gradients exist.
 //
-// If bucket and parameter differ in dtype, autograd sums over microbatches in the parameter's dtype. The sum
+// If bucket and parameter differ in dtype, autograd sums over portions in the parameter's dtype. The sum
 // is cast once into the bucket, and the reduced gradient is cast back.
 class GradientBuckets {
  public:
@@ -46,20 +46,20 @@ class GradientBuckets {
   // The reduced gradient of each parameter, in the order given, for the optimizer; undefined without a place.
   // Meaningless for a parameter that no longer requires a gradient.
   std::vector<at::Tensor> gradients();
-  // Number of trained parameters without a gradient in this step. Meaningless after abandon_step.
+  // Number of trained parameters without a gradient in this step. Meaningless after abandon_pass.
   int64_t unused() const;
-  // [parameters] float64: 1 for a parameter with a gradient, else 0. Meaningless after abandon_step.
+  // [parameters] float64: 1 for a parameter with a gradient, else 0. Meaningless after abandon_pass.
   at::Tensor used() const;
   // True if a gradient has memory outside of its bucket.
   bool casts() const;
 
-  void begin_step();
-  void begin_last_microbatch();
+  void begin_pass();
+  void begin_last_portion();
   // Call after the last backward: zeroes missing gradients and reports the remaining buckets.
-  void end_step();
+  void end_pass();
   // Call after an exception in backward. Reductions of the step continue: zeroes and reports the remaining
   // buckets.
-  void abandon_step();
+  void abandon_pass();
 
  private:
   static constexpr int kNone = -1;
@@ -68,7 +68,7 @@ class GradientBuckets {
     bool live = false;      // has a place in the live part of its bucket
     bool used = false;      // has a gradient in this step
     bool filled = false;    // its view holds a gradient
-    bool finished = false;  // no microbatch will add to it
+    bool finished = false;  // no portion will add to it
   };
   bool has_place(std::size_t parameter) const { return states_[parameter].bucket != kNone; }
   int64_t live_part(const Bucket& bucket) const;

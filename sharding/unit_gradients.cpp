@@ -44,9 +44,9 @@ UnitGradients::~UnitGradients() {
     if (has_place(p)) set_gradient_hook(parameters_[p].parameter->tensor, nullptr);
 }
 
-void UnitGradients::begin_step() { used_.assign(parameters_.size(), false); }
+void UnitGradients::begin_pass() { used_.assign(parameters_.size(), false); }
 
-void UnitGradients::begin_microbatch() {
+void UnitGradients::begin_portion() {
   next_ = 0;
   missing_.assign(buckets_.size(), 0);
   found_.assign(buckets_.size(), 0);
@@ -89,7 +89,7 @@ void UnitGradients::leave_after(std::size_t unit) {
   fill_complete();
 }
 
-void UnitGradients::end_microbatch() {
+void UnitGradients::end_portion() {
   for (; next_ < buckets_.size(); fill(next_++))
     if (units_[next_] > 0 && found_[next_] == 0) TUTTI_PROBE("sharding: a rank sends zeros for a whole unit");
 }
@@ -118,7 +118,7 @@ void UnitGradients::fill(std::size_t bucket) {
   owner_.full(bucket);
 }
 
-void UnitGradients::abandon_step() {
+void UnitGradients::abandon_pass() {
   for (const NamedParameter& named : parameters_) named.parameter->tensor.mutable_grad() = at::Tensor();
 }
 

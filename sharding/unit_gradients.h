@@ -11,7 +11,7 @@
 
 namespace tutti {
 
-// Gradients of which a rank keeps only its share. A microbatch's gradients stay autograd's own tensors until
+// Gradients of which a rank keeps only its share. A portion's gradients stay autograd's own tensors until
 // all gradients of a unit exist; then they are copied into the unit's bucket, to be reduced over ranks, and
 // dropped. Buckets are filled in the same order on all ranks: the last unit first, the root unit at the end.
 // If gradients of a unit do not appear, the unit is complete when backward has left the unit, with zeros in
@@ -41,14 +41,14 @@ class UnitGradients {
   const std::vector<Bucket>& buckets() const { return buckets_; }
   std::size_t unit_of(std::size_t bucket) const { return units_[bucket]; }
 
-  void begin_step();
-  void begin_microbatch();
+  void begin_pass();
+  void begin_portion();
   // Backward has left all units after `unit`.
   void leave_after(std::size_t unit);
-  // After the last backward of the microbatch: fills all buckets that are left.
-  void end_microbatch();
-  // After an exception: drops the gradients of the microbatch.
-  void abandon_step();
+  // After the last backward of the portion: fills all buckets that are left.
+  void end_portion();
+  // After an exception: drops the gradients of the portion.
+  void abandon_pass();
 
   // As of GradientBuckets.
   int64_t unused() const;
@@ -66,7 +66,7 @@ class UnitGradients {
   std::vector<Bucket> buckets_;
   std::vector<std::size_t> units_;  // of each bucket
   std::vector<int> bucket_of_;      // of each parameter
-  std::vector<int64_t> missing_;    // gradients of this microbatch still missing, by bucket
+  std::vector<int64_t> missing_;    // gradients of this portion still missing, by bucket
   std::vector<int64_t> found_;      // and found
   std::vector<bool> used_;          // by parameter, in this step
   std::size_t next_ = 0;            // the bucket to be filled next

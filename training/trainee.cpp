@@ -19,6 +19,7 @@
 #include "models/zoo/catalog.h"
 #include "runtime/error.h"
 #include "tensors/autograd.h"
+#include "tensors/memory/ledger.h"
 #include "tensors/memory/torch_error.h"
 #include "training/initial_weights.h"
 #include "training/saved_tensors.h"
@@ -80,11 +81,10 @@ void restore(Trainee& trainee, const TensorSource& tensors, const std::string& f
 // Checks memory for a rank's parameters and gradients. The system overcommits, and would kill the process
 // later.
 void require_memory(const Setting& section, Model& model, int pieces) {
-  double bytes = 0;
-  for (const auto& named : parameters(model))
-    bytes +=
-        2.0 * static_cast<double>(named.parameter->tensor.numel() * named.parameter->tensor.element_size());
-  bytes /= pieces;
+  HeldBytes needed;
+  needed[HeldFor::kParameters] = needed[HeldFor::kGradients] =
+      bytes_of(parameters(model), [](const auto& named) { return named.parameter->tensor; }) / pieces;
+  const double bytes = needed.total();
   const double available =
       static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
   if (bytes <= available) return;

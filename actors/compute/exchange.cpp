@@ -184,8 +184,8 @@ PassResult Exchange::verdict(Pass& mine) {
   return all;
 }
 
-// A rank that has run out of memory waits for nobody here: others may wait for parameters that it serves in
-// `verdict`, which sums its facts. Else gradients are reduced for later work of this thread's stream.
+// A rank that has run out of memory waits for no facts of others: they may wait for parameters that it serves
+// in `verdict`, which sums its facts. Else gradients are reduced for later work of this thread's stream.
 PassFacts Exchange::device_facts(Pass& mine) {
   PassFacts all{mine.verdict.out_of_memory, mine.verdict.loss_weight, {}};
   double unused = 0;

@@ -18,8 +18,8 @@
 
 namespace tutti {
 
-// What all ranks know of a pass before the update. On a host that is the verdict's; on a device the host does
-// not wait for `skip`.
+// What all ranks know of a pass before the update; on a device a rank that lacks memory knows its own facts
+// alone. On a host the facts are the verdict's; on a device the host does not wait for `skip`.
 struct PassFacts {
   double out_of_memory = 0;  // ranks; the attempt is aborted
   double loss_weight = 0;    // 0: nothing counts
@@ -86,12 +86,12 @@ class Exchange {
   void end_pass();
   void abandon_pass();  // after an exception, in place of end_pass
 
-  // The facts of all ranks, which meet on the host; on a device of this rank alone if it has run out of
-  // memory. If no rank has, sets the gradient of every view to the sum over ranks: undefined if no rank has a
-  // gradient. On a host `mine` is complete; on a device its numbers may come later, and `losses` are
-  // overwritten.
+  // Where ranks meet on the host. If no rank has run out of memory, sets the gradient of every view to the
+  // sum over ranks: undefined if no rank has a gradient. On a host `mine` is complete, since the verdict is
+  // summed here; on a device its numbers may come later, and `losses` are overwritten.
   PassFacts facts(Pass& mine);
-  // Ends the pass. `mine` is complete. Takes part in what other ranks still need.
+  // Ends the pass, after running what other ranks still need of this rank: on a device sums the verdict, for
+  // which `mine` is complete; on a host returns what `facts` has summed.
   PassResult verdict(Pass& mine);
   const GradientSync& gradients() const { return *gradients_; }
   // Of whole parameters that are in memory now, beside this rank's share.

@@ -53,12 +53,12 @@ class BucketSync final : public GradientSync {
     find_live_buckets(trained_of(state));
   }
 
-  void begin_pass() override { buckets_.begin_step(); }
+  void begin_pass() override { buckets_.begin_pass(); }
   void begin_portion(const Portion& portion) override {
-    if (portion.last) buckets_.begin_last_microbatch();
+    if (portion.last) buckets_.begin_last_portion();
   }
-  void end_pass() override { buckets_.end_step(); }
-  void abandon_pass() override { buckets_.abandon_step(); }
+  void end_pass() override { buckets_.end_pass(); }
+  void abandon_pass() override { buckets_.abandon_pass(); }
   bool owns_gradients() const override { return buckets_.casts(); }
   double bucket_bytes() const override {
     double bytes = 0;

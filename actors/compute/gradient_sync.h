@@ -31,7 +31,7 @@ class GradientSync {
   virtual std::vector<PlanEntry> plan(int /*first*/, int64_t /*portions*/) { return {}; }
 
   // Waits until this rank's share of the gradients is reduced. True if the share is finite; always on a
-  // device, which checks later (Exchange::check).
+  // device, which checks later (PassFacts::skip).
   virtual bool wait() = 0;
   // The reduced gradient of each view; undefined without a place.
   virtual std::vector<at::Tensor> gradients() = 0;

@@ -37,7 +37,7 @@ void probe_portion(const Portion& portion, const PortionPlan& plan, const Batch&
   if (portion.samples == 0 && batch.samples() > 0)
     TUTTI_PROBE("step: a rank has fewer microbatches than others");
   if (portion.samples == 1 && plan.count > 1) TUTTI_PROBE("step: a microbatch of one sample");
-  if (portion.samples > 0 && portion.samples < plan.samples_of(batch.samples()) && portion.index > 0)
+  if (portion.samples > 0 && portion.samples < plan.portion_size(batch.samples()) && portion.index > 0)
     TUTTI_PROBE("step: the last microbatch is smaller");
 }
 
@@ -108,8 +108,8 @@ Pass& Passes::run(const Closure::Move& move) {
       // Smaller portions would compare fewer samples, and other ranks wait in sums of the model.
       if (state_.model->uses_all_ranks())
         throw OperatingError(kNoSecondTry + one_line(error), EndKind::kOutOfMemoryElsewhere);
-      pass_.failed_allocation = failure_of(error, scope);
-      if (pass_.in_backward)
+      pass_->failed_allocation = failure_of(error, scope);
+      if (pass_->in_backward)
         TUTTI_PROBE("memory: ran out in a backward");
       else
         TUTTI_PROBE("memory: ran out in a forward, or in events before");
@@ -117,23 +117,23 @@ Pass& Passes::run(const Closure::Move& move) {
   }
   found_.clear();
   clear(state_);
-  if (!pass_.failed_allocation) return pass_;
+  if (!pass_->failed_allocation) return *pass_;
   abandon();
   Meter::give_back();  // for whoever else needs memory: libraries, other ranks
-  pass_.leftover_bytes = Meter::held_by_scopes(state_.device.memory_slot) - held;
-  return pass_;
+  pass_->leftover_bytes = Meter::held_by_scopes(state_.device.memory_slot) - held;
+  return *pass_;
 }
 
 void Passes::begin_pass() {
   const Batch& batch = attempt_.batch;
-  pass_ = {};
-  pass_.verdict.samples = static_cast<double>(batch.samples());
-  pass_.verdict.tokens = static_cast<double>(state_.model->tokens(batch));
-  pass_.verdict.flops = state_.model->flops_per_batch(batch);
-  if (statistics_.defined()) pass_.statistics = statistics_.zero_();
+  pass_.emplace();
+  pass_->verdict.samples = static_cast<double>(batch.samples());
+  pass_->verdict.tokens = static_cast<double>(state_.model->tokens(batch));
+  pass_->verdict.flops = state_.model->flops_per_batch(batch);
+  if (statistics_.defined()) pass_->statistics = statistics_.zero_();
   metrics_.reset();
   if (rows_of_step_) rows_of_step_->begin_pass();
-  pass_.verdict.sums.assign(static_cast<std::size_t>(sums()), 0.0);
+  pass_->verdict.sums.assign(static_cast<std::size_t>(sums()), 0.0);
 }
 
 void Passes::train_batch(const Closure::Move& move, bool first_pass) {
@@ -147,7 +147,7 @@ void Passes::train_batch(const Closure::Move& move, bool first_pass) {
   const Batch whole = state_.batch;
   const std::vector<Portion> portions =
       portions_of({.first = attempt_.first_sample, .samples = whole.samples()}, plan_);
-  state_.device_train_microbatch_size = plan_.samples_of(whole.samples());
+  state_.device_train_microbatch_size = plan_.portion_size(whole.samples());
   store_statistics(0);  // of listeners' own passes
   const bool trains = !rows_of_step_ || find_rows(whole, portions);
   for (const Portion& portion : portions) {
@@ -156,9 +156,9 @@ void Passes::train_batch(const Closure::Move& move, bool first_pass) {
     exchange_.end_portion();
   }
   exchange_.end_pass();
-  metrics_.add_to(pass_.numbers);
+  metrics_.add_to(pass_->numbers);
   const auto listener_sums = static_cast<std::size_t>(engine_.reductions());
-  if (first_pass) engine_.contribute(std::span(pass_.verdict.sums).first(listener_sums));
+  if (first_pass) engine_.contribute(std::span(pass_->verdict.sums).first(listener_sums));
 }
 
 void Passes::begin_batch() {
@@ -193,25 +193,25 @@ void Passes::begin_at(int64_t first_sample) {
 
 void Passes::abandon() {
   runner_->drop();
-  pass_.numbers.drop();
-  pass_.losses.clear();
+  pass_->numbers.drop();
+  pass_->losses.clear();
   metrics_.reset();
-  sweep_.run();
-  pass_.held[HeldFor::kGathered] = exchange_.gathered_bytes();
+  sweep_.run();  // gradients that an interrupted backward left in autograd's queue
+  pass_->held[HeldFor::kGathered] = exchange_.gathered_bytes();
   if (exchange_.gradients().owns_gradients())
     for (const auto& named : state_.parameters)
       if (const at::Tensor& grad = named.parameter->tensor.grad(); grad.defined())
-        pass_.held[HeldFor::kGradients] += static_cast<double>(grad.nbytes());
+        pass_->held[HeldFor::kGradients] += static_cast<double>(grad.nbytes());
   if (rows_of_step_ && !rows_of_step_->gathered()) {  // other ranks wait
     exchange_.end_forwards();
     rows_of_step_->gather(/*out_of_memory=*/true);
   }
   if (attempt_.passes > 1) TUTTI_PROBE("memory: an extra pass is abandoned");
   exchange_.abandon_pass();
-  end_step();
+  free_step();
 }
 
-void Passes::end_step() {
+void Passes::free_step() {
   attempt_.batch = {};
   if (rows_of_step_) rows_of_step_->drop();
   host_ = {};
@@ -231,12 +231,12 @@ bool Passes::find_rows(const Batch& whole, const std::vector<Portion>& portions)
   }
   exchange_.end_forwards();
   const bool fits = rows_of_step_->gather(/*out_of_memory=*/false);
-  pass_.step_weight = rows_of_step_->loss_weight();
+  pass_->step_weight = rows_of_step_->loss_weight();
   return fits;
 }
 
 void Passes::begin_forward(const Batch& whole, const Portion& portion) {
-  pass_.in_backward = false;
+  pass_->in_backward = false;
   mark_(TraceKind::kMicrobatch, portion.index);
   MemoryScope::pass_place();
   begin_at(portion.first);
@@ -251,18 +251,18 @@ void Passes::train(const Batch& whole, const Portion& portion) {
   begin_forward(whole, portion);
   if (rows_of_step_)
     state_.batch = rows_of_step_->add_to(state_.batch, portion.first - attempt_.first_sample);
-  runner_->run(portion, /*alone=*/plan_.count == 1, pass_);
+  runner_->run(portion, /*alone=*/plan_.count == 1, *pass_);
   store_statistics(portion.index);
 }
 
 void Passes::store_statistics(int64_t portion) {
-  rows_.add(found_, pass_.statistics, portion, pass_.numbers);
+  rows_.add(found_, pass_->statistics, portion, pass_->numbers);
   found_.clear();
 }
 
 void Passes::read_numbers() {
-  pass_.numbers.read();
-  std::ranges::copy(metrics_.sums(), pass_.verdict.sums.begin() + engine_.reductions());
+  pass_->numbers.read();
+  std::ranges::copy(metrics_.sums(), pass_->verdict.sums.begin() + engine_.reductions());
 }
 
 void Passes::use_sums(std::span<const double> sums, bool with_listeners) {

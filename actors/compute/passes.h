@@ -46,8 +46,8 @@ class Passes {
   // An extra pass calls `move`, which changes the weights and may read the gradients of the pass before, then
   // runs from BEFORE_TRAIN_BATCH on with the same batch. The caller restores the weights.
   //
-  // If memory runs out (c10::OutOfMemoryError), the attempt is aborted: its memory is freed, its buckets are
-  // reported as zeros, and another attempt may begin. On a device the host does not wait. The result is valid
+  // If memory runs out (c10::OutOfMemoryError), the attempt is aborted: its memory is freed, Sync runs the
+  // sums that are missing over numbers that nobody reads, and another attempt may begin. The result is valid
   // until the next pass.
   Pass& run(const Closure::Move& move = {});
 
@@ -55,7 +55,7 @@ class Passes {
   void read_numbers();
 
   // Frees the memory of the step, after its gradients are used or the step is skipped.
-  void end_step();
+  void free_step();
 
   const PortionPlan& plan() const { return plan_; }
   void set_plan(const PortionPlan& plan);
@@ -96,7 +96,7 @@ class Passes {
   PortionPlan plan_;
   Attempt attempt_;
   HostCopies host_;  // of the batch as it came
-  Pass pass_;
+  std::optional<Pass> pass_;
   at::Tensor statistics_;  // of every pass
   StatisticsRows rows_;
   std::optional<StepRows> rows_of_step_;  // none: the model does not compare samples of a whole step

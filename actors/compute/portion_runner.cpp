@@ -44,17 +44,18 @@ void PortionRunner::begin_backward(const Portion& portion, Pass& pass) {
   MemoryScope::pass_place();
 }
 
+// Listeners may have changed the loss. The device looks at its float32 value.
 void PortionRunner::note_loss(double weight, Pass& pass) {
-  const State& state = with_.state;
+  const at::Tensor& loss = with_.state.loss;
+  const bool checked_there = with_.state.device.runs_ahead();
   Verdict& mine = pass.verdict;
   mine.loss_weight += weight;
-  pass.numbers.add(state.loss,
-                   [&mine, weight](std::span<const double> loss) {  // listeners may have changed it
-                     if (!std::isfinite(loss[0])) mine.non_finite = 1;
-                     mine.loss_sum += loss[0] * weight;
-                   });
-  if (state.device.runs_ahead())
-    pass.losses.push_back(state.loss.detach().to(at::kFloat, false, /*copy=*/true));
+  pass.numbers.add(loss, [&mine, weight, checked_there](std::span<const double> value) {
+    const bool finite = checked_there ? std::isfinite(static_cast<float>(value[0])) : std::isfinite(value[0]);
+    if (!finite) mine.non_finite = 1;
+    mine.loss_sum += value[0] * weight;
+  });
+  if (checked_there) pass.losses.push_back(loss.detach().to(at::kFloat, false, /*copy=*/true));
 }
 
 double PortionRunner::loss_weight() const {
@@ -68,7 +69,7 @@ double PortionRunner::loss_weight_of(const Batch& on_host) const {
 }
 
 double backward_factor(const State& state, double weight, const Pass& pass) {
-  return (pass.step_weight > 0 ? pass.step_weight : weight) * state.loss_scale;
+  return pass.step_weight.value_or(weight) * state.loss_scale;
 }
 
 at::Tensor wide(const at::Tensor& loss) {

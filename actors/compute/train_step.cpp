@@ -18,6 +18,13 @@
 #include "tensors/memory/out_of_memory.h"
 
 namespace tutti {
+namespace {
+
+std::string update_text(const State& state) {
+  return "step " + std::to_string(state.timestamp.batch + 1) + ", its update";
+}
+
+}  // namespace
 
 TrainStep::TrainStep(const Parts& parts)
     : with_(parts),
@@ -137,7 +144,7 @@ void TrainStep::require_alike(int64_t global_samples) const {
   const int world = state_.topology.data_world;
   if (world == 1 || !state_.model->uses_all_ranks()) return;
   const auto portions = [&](int64_t samples) {
-    return largest_part(samples, passes_->plan().samples_of(samples));
+    return largest_part(samples, passes_->plan().portion_size(samples));
   };
   const int64_t fewest = global_samples / world;
   if (fewest > 0 && portions(fewest) == portions(largest_part(global_samples, world))) return;
@@ -163,7 +170,7 @@ void TrainStep::begin(const BatchReady& ready) {
   if (ready.batch.samples() == 0) TUTTI_PROBE("step: a rank without samples");
   if (!loss_scale_.scales()) return;
   if (ready.batch.samples() == 0) TUTTI_PROBE("loss scale: of a rank without samples");
-  state_.loss_scale = loss_scale_.begin_step([&] {
+  state_.loss_scale = loss_scale_.begin_step([&] {  // before the first step alone
     const double mine = ready.batch.samples() > 0 ? passes_->loss_weight_of(ready.batch) : 0.0;
     return exchange_->sum(at::full({1}, mine, at::kDouble)).item<double>();
   });
@@ -179,7 +186,7 @@ Verdict TrainStep::run(const BatchReady& ready, double lr) {
     with_.step_log.abort_attempt();
     before.restore();
     sum_ = {};
-    passes_->end_step();
+    passes_->free_step();
     record(TraceKind::kAbortedAttempt, passes_->plan().count);
     if (pass_->leftover_bytes > 0) record(TraceKind::kStillHeld, pass_->leftover_bytes);
     memory_.shrink(*pass_, ready, *exchange_, with_.engine);
@@ -189,7 +196,7 @@ Verdict TrainStep::run(const BatchReady& ready, double lr) {
   if (aborted > 1) TUTTI_PROBE("verdict: the third attempt of a step, or a later attempt, fits");
   if (aborted > 0 && skips_.total > skipped) TUTTI_PROBE("verdict: a retried step is skipped");
   with_.step_log.keep_attempt();
-  passes_->end_step();
+  passes_->free_step();
   before.keep_new();
   return std::exchange(sum_, {}).verdict;
 }
@@ -200,7 +207,7 @@ bool TrainStep::attempt(const BatchReady& ready, double lr) {
   if (!pass()) return false;
   state_.optimizer->set_lr(lr);
   bool fits = true;
-  guard_memory("step " + std::to_string(state_.timestamp.batch + 1) + ", its update", [&] {
+  guard_memory(update_text(state_), [&] {
     with_.snapshots.wait_for_copy(*context_);
     fits = commit();
   });
@@ -210,16 +217,16 @@ bool TrainStep::attempt(const BatchReady& ready, double lr) {
 // Forward, backward and the facts of all ranks; the views have their gradients. False if all ranks abort the
 // attempt.
 bool TrainStep::pass(const Closure::Move& move) {
-  MemoryAttempt attempt(with_.recorder, state_.device.memory_slot);
+  MemoryAttempt recorded(with_.recorder, state_.device.memory_slot);
   Pass& mine = *(pass_ = &passes_->run(move));
-  mine.failed_allocation = attempt.end(mine.failed_allocation);
+  mine.failed_allocation = recorded.end(mine.failed_allocation);
   mine.verdict.out_of_memory = mine.failed_allocation ? 1 : 0;
   if (mine.failed_allocation)
     record(TraceKind::kOutOfMemory, mine.failed_allocation->ordinal);
   else
     record(TraceKind::kBackwardDone);
   if (!state_.device.runs_ahead()) complete_pass();
-  facts_ = exchange_->facts(mine);
+  guard_memory(update_text(state_), [&] { facts_ = exchange_->facts(mine); });
   if (facts_.out_of_memory == 0) return true;
   if (state_.device.runs_ahead()) complete_pass();
   exchange_->verdict(mine);
@@ -275,9 +282,9 @@ void TrainStep::add_up(PassResult all) {
 // False if an extra pass aborts the attempt; then nothing has changed.
 bool TrainStep::commit() try {
   if (updates_first()) {
-    sum_.updated = facts_.loss_weight > 0;
+    sum_.launched_update = facts_.loss_weight > 0;
     state_.grad_scale = facts_.loss_weight * state_.loss_scale;
-    if (sum_.updated) update(facts_.skip);
+    if (sum_.launched_update) update(facts_.skip);
     take_results();
   } else {
     take_results();
@@ -298,8 +305,8 @@ bool TrainStep::commit() try {
   return !step.out_of_memory;
 }
 
-// On a device the update need not wait for the numbers, if nobody looks at them before: its kernels do
-// nothing where facts_.skip is 1.
+// On a device the update need not wait for the numbers, if no listener or closure looks at them before: its
+// kernels do nothing where facts_.skip is 1. Engine::acts also counts callbacks, destinations and reductions.
 bool TrainStep::updates_first() const {
   return state_.device.runs_ahead() && !state_.closure_step && state_.optimizer->skips_on_device() &&
          !with_.engine.acts(Event::kAfterTrainBatch);
@@ -331,7 +338,8 @@ void TrainStep::skip() {
   if (passes_->plan().count > 1) TUTTI_PROBE("verdict: a step of several microbatches is skipped");
   if (last.loss_weight == 0)
     return with_.log.warning(step_text(state_) + "nothing in the batch counts; the step is skipped");
-  if (sum_.updated && !state_.device.is_cpu()) state_.optimizer->take_back();
+  // An optimizer on the host has read the flag itself.
+  if (sum_.launched_update && !state_.device.is_cpu()) state_.optimizer->take_back();
   loss_scale_.end_step(last.loss_weight, /*overflowed=*/true);
   if (!loss_scale_.scales()) {
     const char* bad = last.non_finite > 0 ? "loss is" : "gradients are";

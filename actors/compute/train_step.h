@@ -76,7 +76,7 @@ class TrainStep {
     Verdict verdict;
     Verdict last;                        // of the last pass
     std::vector<at::Tensor> statistics;  // of each pass
-    bool updated = false;                // before the host knew the numbers
+    bool launched_update = false;        // before the host knew the numbers
   };
 
   void begin(const BatchReady& ready);

@@ -169,20 +169,20 @@ class UnitSync final : public GradientSync, private UnitGradients::Owner {
   }
 
   void begin_pass() override {
-    gradients_.begin_step();
+    gradients_.begin_pass();
     finite_ = true;
   }
   void begin_portion(const Portion& portion) override {
     portion_ = portion.index;
-    gradients_.begin_microbatch();
+    gradients_.begin_portion();
   }
   // A rank without samples in the portion takes part with zeros.
-  void end_portion() override { gradients_.end_microbatch(); }
+  void end_portion() override { gradients_.end_portion(); }
   void leave_after(std::size_t unit) override { gradients_.leave_after(unit); }
   void abandon_pass() override {
     if (std::ranges::any_of(under_way_, [](const auto& sum) { return sum.has_value(); }))
       TUTTI_PROBE("sharding: a pass is abandoned while sums of units are under way");
-    gradients_.abandon_step();
+    gradients_.abandon_pass();
     under_way_ = {};
   }
   bool owns_gradients() const override { return true; }

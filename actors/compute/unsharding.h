@@ -54,7 +54,8 @@ class Unsharding {
   virtual void begin_portion(int64_t portion);
   // Serves the remaining gathers of the portion.
   virtual void end_portion() { portion_ = kNone; }
-  // After the last use, also after an exception: frees held memory.
+  // After the last use, also after an exception: frees held memory, when gathers into it are done. Serves
+  // nothing; SyncClient::finish_pass does.
   void end_pass();
 
   // Gathers unit after unit, with all bits, and calls `visit` for each whole parameter.

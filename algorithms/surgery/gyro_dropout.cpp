@@ -93,7 +93,7 @@ std::unique_ptr<Draws> GyroDropoutLayer::draws(const std::string& what, int64_t 
 at::Tensor GyroDropoutLayer::masks_of(int64_t rows) const {
   const int64_t sample_rows = run_ ? context().rows_of_sample : 1, samples = rows / sample_rows;
   const int64_t first = run_ ? context().first_sample : 0, all = batch_samples(samples);
-  const int64_t rank_place = run_ ? portion_of(all, run_->topology).first : 0;
+  const int64_t rank_place = run_ ? part_of_rank(all, run_->topology).first : 0;
   const double kept = run_ ? run_->kept_samples : 1.0;
   std::vector<int64_t> chosen;
   for (int64_t i = 0; i < rows; ++i) {

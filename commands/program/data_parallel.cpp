@@ -4,6 +4,7 @@
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <optional>
@@ -123,9 +124,28 @@ struct DataParallel::Parts {
   StatisticsRows rows;
   ForwardContext context;
   std::vector<RunningStatistics> statistics;  // of the microbatch
-  Pass mine;
+  void begin_portion() {
+    if (!std::exchange(in_portion, true)) exchange.begin_portion(portions[next]);
+  }
+  void end_portion() {
+    exchange.end_portion();
+    in_portion = false;
+    ++next;
+  }
+  // After an exception of the loop's own: the other ranks skip the step.
+  void abandon_step() {
+    in_portion = false;
+    exchange.abandon_pass();
+    mine->verdict.non_finite = 1;
+    exchange.facts(*mine);
+    exchange.verdict(*mine);
+    mine.reset();
+  }
+
+  std::optional<Pass> mine;  // of the current step
   std::vector<Portion> portions;
-  std::size_t next = 0;  // of them
+  std::size_t next = 0;     // of them
+  bool in_portion = false;  // portions[next] has begun
 };
 
 DataParallel::DataParallel(Ranks& ranks, State& state, const ShardingSettings& sharding)
@@ -134,13 +154,14 @@ DataParallel::~DataParallel() = default;
 
 void DataParallel::begin_step(int64_t microbatches) {
   Parts& parts = *parts_;
-  const int64_t numbers = parts.rows.size() * microbatches;
-  parts.portions = portions_of({}, {.count = microbatches});
+  if (parts.mine) parts.abandon_step();
+  parts.portions = portions_of({}, {.count = std::max<int64_t>(microbatches, 1)});
   parts.next = 0;
-  parts.mine = {};
-  parts.mine.verdict.memory_peak = {0};
-  if (numbers > 0) parts.mine.statistics = at::zeros({numbers});
-  parts.exchange.plan({.portions = microbatches, .statistics = numbers});
+  const int64_t portions = std::ssize(parts.portions), numbers = parts.rows.size() * portions;
+  parts.mine.emplace();
+  parts.mine->verdict.memory_peak = {0};
+  if (numbers > 0) parts.mine->statistics = at::zeros({numbers});
+  parts.exchange.plan({.portions = portions, .statistics = numbers});
   parts.exchange.begin_pass();
   for (auto& named : parts.state.parameters) named.parameter->tensor.mutable_grad() = at::Tensor();
   for (auto& view : parts.state.views) view.grad = at::Tensor();
@@ -150,7 +171,7 @@ void DataParallel::begin_step(int64_t microbatches) {
 void DataParallel::begin_microbatch(int64_t first_sample) {
   Parts& parts = *parts_;
   TUTTI_ASSERT(parts.next < parts.portions.size(), "more microbatches than begin_step announced");
-  parts.exchange.begin_portion(parts.portions[parts.next]);
+  parts.begin_portion();
   parts.statistics.clear();
   parts.state.first_sample = first_sample;
   parts.context.begin_pass(first_sample);
@@ -160,27 +181,28 @@ void DataParallel::begin_microbatch(int64_t first_sample) {
 
 void DataParallel::backward(const at::Tensor& loss, double weight) {
   Parts& parts = *parts_;
-  Verdict& mine = parts.mine.verdict;
+  Verdict& mine = parts.mine->verdict;
   const auto value = loss.item<double>();
   if (!std::isfinite(value)) mine.non_finite = 1;
   mine.loss_sum += value * weight;
   mine.loss_weight += weight;
   const at::Tensor root = wide(loss);
   root.backward(at::full_like(root, weight));
-  const auto row = static_cast<int64_t>(parts.next++);
-  if (parts.mine.statistics.defined()) parts.rows.add(parts.statistics, parts.mine.statistics, row);
-  parts.exchange.end_portion();
+  if (parts.mine->statistics.defined())
+    parts.rows.add(parts.statistics, parts.mine->statistics, static_cast<int64_t>(parts.next));
+  parts.end_portion();
 }
 
 DataParallel::Sums DataParallel::end_step() {
   Parts& parts = *parts_;
-  for (; parts.next < parts.portions.size(); ++parts.next) {
-    parts.exchange.begin_portion(parts.portions[parts.next]);
-    parts.exchange.end_portion();
+  while (parts.next < parts.portions.size()) {
+    parts.begin_portion();
+    parts.end_portion();
   }
   parts.exchange.end_pass();
-  parts.exchange.facts(parts.mine);
-  const PassResult all = parts.exchange.verdict(parts.mine);
+  parts.exchange.facts(*parts.mine);
+  const PassResult all = parts.exchange.verdict(*parts.mine);
+  parts.mine.reset();
   const double weight = all.verdict.loss_weight;
   const bool finite = weight > 0 && all.verdict.non_finite == 0 && all.verdict.overflow == 0;
   if (finite && all.statistics.defined()) parts.rows.apply(all.statistics);

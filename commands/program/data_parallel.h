@@ -57,7 +57,8 @@ class DataParallel {
   ~DataParallel();
   DataParallel(const DataParallel&) = delete;
 
-  // Drops old gradients and gathers parameters as the strategy says. `microbatches`: the most on a rank.
+  // Drops old gradients and gathers parameters as the strategy says. `microbatches`: the most on a rank. If
+  // the loop has left the step before with an exception, that step is skipped on all ranks.
   void begin_step(int64_t microbatches = 1);
   // `first_sample`: the place of the microbatch in the batch of all ranks (Sampler::first_sample), by which
   // dropout draws.

@@ -32,15 +32,14 @@ void expect_whole(const std::vector<Portion>& portions, const Portion& batch) {
 
 TEST(PortionsTest, OfTrainingAreTorchSplits) {
   for (const auto& [samples, plan, expected] :
-       std::vector<std::tuple<int64_t, PortionPlan, std::vector<int64_t>>>{
-           {8, {}, {8}},
-           {7, {4}, {2, 2, 2, 1}},
-           {5, {4}, {2, 2, 1, 0}},
-           {2, {4}, {1, 1, 0, 0}},
-           {0, {3}, {0, 0, 0}},
-           {7, {4, 2}, {2, 2, 2, 1}},
-           {3, {4, 2}, {2, 1, 0, 0}},
-           {11, {4, 2}, {3, 3, 3, 2}}}) {
+       std::vector<std::tuple<int64_t, PortionPlan, std::vector<int64_t>>>{{8, {}, {8}},
+                                                                           {7, {4}, {2, 2, 2, 1}},
+                                                                           {5, {4}, {2, 2, 1, 0}},
+                                                                           {2, {4}, {1, 1, 0, 0}},
+                                                                           {0, {3}, {0, 0, 0}},
+                                                                           {7, {4, 2}, {2, 2, 2, 1}},
+                                                                           {3, {4, 2}, {2, 1, 0, 0}},
+                                                                           {11, {4, 2}, {3, 3, 3, 2}}}) {
     const Portion batch{.first = 20, .samples = samples};
     const auto portions = portions_of(batch, plan);
     EXPECT_EQ(sizes(portions), expected) << samples;
@@ -67,7 +66,7 @@ TEST(PortionsTest, OfRanksCoverTheGlobalBatch) {
     for (int64_t samples = 0; samples < 20; ++samples) {
       std::vector<Portion> ranks;
       for (int rank = 0; rank < world; ++rank)
-        ranks.push_back(portion_of(samples, {.data_rank = rank, .data_world = world}));
+        ranks.push_back(part_of_rank(samples, {.data_rank = rank, .data_world = world}));
       expect_whole(ranks, {.samples = samples});
       const std::vector<int64_t> all = sizes(ranks);
       EXPECT_TRUE(std::ranges::is_sorted(all, std::greater()));

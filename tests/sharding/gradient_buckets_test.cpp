@@ -45,22 +45,22 @@ class GradientBucketsTest : public testing::Test {
 
 TEST_F(GradientBucketsTest, ChannelsLastGradientHasItsParametersStrides) {
   bind();
-  buckets_.begin_step();
-  buckets_.begin_last_microbatch();
+  buckets_.begin_pass();
+  buckets_.begin_last_portion();
   backward(first_);
-  buckets_.end_step();
+  buckets_.end_pass();
   EXPECT_EQ(buckets_.gradients()[0].strides(), conv_.weight().strides());
   EXPECT_TRUE(at::allclose(buckets_.gradients()[0], reference(first_)));
 }
 
 TEST_F(GradientBucketsTest, MicrobatchesAdd) {
   bind();
-  buckets_.begin_step();
+  buckets_.begin_pass();
   backward(first_);
   EXPECT_TRUE(full_.empty()) << "reported before the last microbatch";
-  buckets_.begin_last_microbatch();
+  buckets_.begin_last_portion();
   backward(second_);
-  buckets_.end_step();
+  buckets_.end_pass();
   EXPECT_TRUE(at::allclose(buckets_.gradients()[0], reference(first_) + reference(second_), 1e-5, 1e-5));
 }
 
@@ -79,22 +79,22 @@ TEST(GradientBucketsOfPairs, WaitForAllGradientsIfAParameterIsEmpty) {
   std::vector<int> full;
   GradientBuckets buckets(parameters(pair), 4096, [&](int bucket) { full.push_back(bucket); });
   buckets.bind({at::zeros({buckets.plan().buckets.at(0).bytes}, at::kByte)});
-  buckets.begin_step();
-  buckets.begin_last_microbatch();
+  buckets.begin_pass();
+  buckets.begin_last_portion();
   pair.own_parameters()[0]->tensor.sum().backward();
   EXPECT_TRUE(full.empty()) << "the second has no gradient yet";
   pair.own_parameters()[1]->tensor.sum().backward();
   EXPECT_EQ(full.size(), 1);
-  buckets.end_step();
+  buckets.end_pass();
 }
 
 TEST_F(GradientBucketsTest, UnusedParameterCountsAsZero) {
   bind();
   for (int step = 0; step < 2; ++step) {
-    buckets_.begin_step();
-    buckets_.begin_last_microbatch();
+    buckets_.begin_pass();
+    buckets_.begin_last_portion();
     backward(first_);
-    buckets_.end_step();
+    buckets_.end_pass();
     EXPECT_TRUE(at::equal(buckets_.gradients()[1], at::zeros({5})));
     EXPECT_EQ(buckets_.unused(), 1);
     EXPECT_TRUE(buckets_.used().equal(at::tensor({1.0, 0.0}, at::kDouble)));
@@ -105,10 +105,10 @@ TEST_F(GradientBucketsTest, FrozenParametersAreNotWaitedFor) {
   for (const auto& one : parameters(conv_))
     if (one.name == "unused") one.parameter->tensor.set_requires_grad(false);
   bind();
-  buckets_.begin_step();
-  buckets_.begin_last_microbatch();
+  buckets_.begin_pass();
+  buckets_.begin_last_portion();
   backward(first_);
-  buckets_.end_step();
+  buckets_.end_pass();
   EXPECT_EQ(buckets_.unused(), 0);
 }
 
@@ -116,13 +116,13 @@ TEST_F(GradientBucketsTest, FrozenParametersAreNotWaitedFor) {
 TEST_F(GradientBucketsTest, ANewlyFrozenParameterHasZerosAndDelaysNoBucket) {
   bind();
   parameters(conv_)[1].parameter->tensor.set_requires_grad(false);
-  buckets_.begin_step();
+  buckets_.begin_pass();
   EXPECT_TRUE(full_.empty());
-  buckets_.begin_last_microbatch();
+  buckets_.begin_last_portion();
   EXPECT_EQ(full_, (std::vector<int>{0}));
   backward(first_);
   EXPECT_EQ(full_, (std::vector<int>{0, 1}));
-  buckets_.end_step();
+  buckets_.end_pass();
   EXPECT_EQ(full_.size(), 2u);
   EXPECT_TRUE(at::equal(buckets_.gradients()[1], at::zeros({5})));
 }
@@ -134,13 +134,13 @@ TEST_F(GradientBucketsTest, ParametersFrozenBetweenStepsAreNotReported) {
   buckets_.follow_frozen();
   EXPECT_EQ(buckets_.live_bytes(), (std::vector<int64_t>{0, all[1]}));
   EXPECT_TRUE(buckets_.parts()[0].empty());
-  buckets_.begin_step();
-  buckets_.begin_last_microbatch();
+  buckets_.begin_pass();
+  buckets_.begin_last_portion();
   backward(first_);
-  buckets_.end_step();
+  buckets_.end_pass();
   EXPECT_EQ(full_, (std::vector<int>{1}));
-  buckets_.begin_step();
-  buckets_.abandon_step();
+  buckets_.begin_pass();
+  buckets_.abandon_pass();
   EXPECT_EQ(full_, (std::vector<int>{1, 1}));
   parameters(conv_)[1].parameter->tensor.set_requires_grad(true);
   buckets_.follow_frozen();
@@ -165,12 +165,12 @@ TEST_F(GradientBucketsTest, ABucketWithAFrozenParameterFillsDuringBackward) {
   GradientBuckets one(parameters(conv_), 1 << 20, [this](int bucket) { full_.push_back(bucket); });
   one.bind({at::full({one.plan().buckets.at(0).bytes}, 0x55, at::kByte)});
   parameters(conv_)[1].parameter->tensor.set_requires_grad(false);
-  one.begin_step();
-  one.begin_last_microbatch();
+  one.begin_pass();
+  one.begin_last_portion();
   EXPECT_TRUE(full_.empty());
   backward(first_);
   EXPECT_EQ(full_, (std::vector<int>{0}));
-  one.end_step();
+  one.end_pass();
   EXPECT_EQ(full_.size(), 1u);
 }
 
@@ -180,9 +180,9 @@ TEST_F(GradientBucketsTest, ANeverTrainedParameterHasNoPlace) {
   ASSERT_EQ(rest.plan().buckets.size(), 1u);
   EXPECT_EQ(rest.plan().buckets[0].slots.at(0).parameter, 1u);
   rest.bind({at::full({rest.plan().buckets[0].bytes}, 0x55, at::kByte)});
-  rest.begin_step();
-  rest.begin_last_microbatch();
-  rest.end_step();
+  rest.begin_pass();
+  rest.begin_last_portion();
+  rest.end_pass();
   EXPECT_FALSE(rest.gradients()[0].defined());
   EXPECT_TRUE(at::equal(rest.gradients()[1], at::zeros({5})));
   EXPECT_EQ(rest.unused(), 1);
@@ -191,29 +191,29 @@ TEST_F(GradientBucketsTest, ANeverTrainedParameterHasNoPlace) {
 
 TEST_F(GradientBucketsTest, EveryBucketIsReportedOnceAStep) {
   bind();
-  buckets_.begin_step();
-  buckets_.begin_last_microbatch();
+  buckets_.begin_pass();
+  buckets_.begin_last_portion();
   backward(first_);
   EXPECT_EQ(full_, (std::vector<int>{1})) << "the used one leaves during backward";
-  buckets_.end_step();
+  buckets_.end_pass();
   EXPECT_EQ(full_, (std::vector<int>{1, 0}));
 }
 
 TEST_F(GradientBucketsTest, StepWithoutABatchIsAllZeros) {
   bind();
-  buckets_.begin_step();
-  buckets_.end_step();
+  buckets_.begin_pass();
+  buckets_.end_pass();
   for (const auto& gradient : buckets_.gradients()) EXPECT_EQ(gradient.abs().sum().item<float>(), 0.0f);
   EXPECT_EQ(full_.size(), 2u);
 }
 
 TEST_F(GradientBucketsTest, AbandonedStepReportsTheRestAndLeavesAloneWhatItHas) {
   bind();
-  buckets_.begin_step();
-  buckets_.begin_last_microbatch();
+  buckets_.begin_pass();
+  buckets_.begin_last_portion();
   backward(first_);
   const at::Tensor reported = buckets_.gradients()[0].clone();
-  buckets_.abandon_step();
+  buckets_.abandon_pass();
   EXPECT_EQ(full_, (std::vector<int>{1, 0}));
   EXPECT_TRUE(at::equal(buckets_.gradients()[0], reported));
   EXPECT_TRUE(at::equal(buckets_.gradients()[1], at::zeros({5})));

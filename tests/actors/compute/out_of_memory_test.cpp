@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 #include <c10/util/Exception.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -261,6 +262,16 @@ TEST(OutOfMemoryTest, OneSampleThatIsTooLargeEndsTheRun) {
   for (const char* word : {" of 7.5 MB in use) with one sample at a time", "parameters 0.00",
                            "optimizer state 0.00", "the batch 0.00", "checkpoint copy 0.00"})
     EXPECT_NE(outcome.error.find(word), std::string::npos) << outcome.error;
+}
+
+TEST(OutOfMemoryTest, WholeParametersOfShardsAreNamed) {
+  for (const char* strategy : {"optimizer", "gradients"}) {
+    MemoryWorld world = hungry_world({[](int) { return 9 * kMb; }}, 4);
+    world.recipe += "[sharding]\nstrategy = '" + std::string(strategy) + "'\n";
+    EXPECT_THAT(world.run("1").error, testing::HasSubstr(" MB, gathered parameters 0.0")) << strategy;
+  }
+  EXPECT_THAT(hungry_world({[](int) { return 9 * kMb; }}, 4).run("1").error,
+              testing::Not(testing::HasSubstr("gathered")));
 }
 
 // Parameters, their gradients, AdamW's state and a rank's copies hold 5.5 MB, a whole batch takes 2.7.

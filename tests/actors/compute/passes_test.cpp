@@ -67,10 +67,9 @@ TEST(PassesTest, PartsThatDoNotDivideAreTorchSplits) {
   Training training;
   std::vector<int64_t> sizes;
   Passes passes(training.state, training.engine, training.exchange, {.count = 4},
-                            [&](TraceKind kind, int64_t) {
-                              if (kind == TraceKind::kBackward)
-                                sizes.push_back(training.state.batch.samples());
-                            });
+                [&](TraceKind kind, int64_t) {
+                  if (kind == TraceKind::kBackward) sizes.push_back(training.state.batch.samples());
+                });
   const auto result = run(training, passes, random_batch(7));
   EXPECT_EQ(sizes, (std::vector<int64_t>{2, 2, 2, 1}));
   EXPECT_EQ(result.verdict.loss_weight, 7);

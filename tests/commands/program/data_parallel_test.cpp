@@ -96,6 +96,7 @@ class DataParallelTest : public testing::TestWithParam<LoopCase> {
       const Batch whole = data_.get(sampler.indices(data_, epoch, batch), sampler.epoch(epoch));
       const int64_t part = (whole.samples() + GetParam().microbatches - 1) / GetParam().microbatches;
       parallel.begin_step(GetParam().microbatches);
+      if (whole.samples() == 0) parallel.begin_microbatch(sampler.first_sample(batch));  // and no backward
       for (int64_t first = 0; first < whole.samples(); first += part) {
         parallel.begin_microbatch(sampler.first_sample(batch) + first);
         state.batch = whole.narrow(first, std::min(part, whole.samples() - first));
@@ -146,6 +147,46 @@ INSTANTIATE_TEST_SUITE_P(Strategies, DataParallelTest,
                                          LoopCase{2, "optimizer", 1}, LoopCase{2, "gradients", 2},
                                          LoopCase{2, "full", 1}, LoopCase{4, "full", 2},
                                          LoopCase{4, "hybrid", 2, 2}));
+
+// A loop may catch the error of a bad batch, and continue.
+TEST(DataParallel, AStepLeftByAnExceptionIsSkippedOnAllRanks) {
+  constexpr int kRanks = 2;
+  for (const char* strategy : {"none", "full"}) {
+    const Setting recipe = recipe_of(recipe_text({kRanks, strategy, 1}));
+    const SyntheticDataset data({.samples = 8, .shape = {8}, .classes = 4, .seed = 17});
+    const auto world = LocalWorld::make(kRanks);
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < kRanks; ++rank)
+      threads.emplace_back([&, rank] {
+        Ranks ranks(world->factory(rank));
+        State state;
+        state.seed = 17;
+        state.model = make_model(recipe.at("model"), data.spec());
+        DataParallel parallel(ranks, state, ShardingSettings::read(recipe.at("sharding")));
+        const Batch batch = data.get(std::vector<int64_t>{rank, rank + 2}, {17});
+        for (const bool bad : {true, false}) {
+          parallel.begin_step();
+          parallel.begin_microbatch(2 * rank);
+          if (bad && rank == 1) continue;  // as after catching an exception
+          parallel.backward(state.loss_of(state.forward(batch), batch), 2);
+          EXPECT_EQ(parallel.end_step().finite, !bad) << strategy << " on rank " << rank;
+        }
+      });
+    for (std::thread& thread : threads) thread.join();
+  }
+}
+
+TEST(DataParallel, AStepOfNoMicrobatchesCountsForNothing) {
+  Ranks ranks(LocalWorld::make(1)->factory(0));
+  State state;
+  const SyntheticDataset data({.samples = 2, .shape = {8}, .classes = 4, .seed = 17});
+  state.model = make_model(recipe_of(kLoopRecipe).at("model"), data.spec());
+  DataParallel parallel(ranks, state);
+  parallel.begin_step(0);
+  const DataParallel::Sums sums = parallel.end_step();
+  EXPECT_EQ(sums.weight, 0);
+  EXPECT_FALSE(sums.finite);
+}
 
 TEST(DataParallel, AStateWithoutAModelIsRefused) {
   Ranks ranks(LocalWorld::make(1)->factory(0));
