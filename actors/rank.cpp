@@ -78,21 +78,40 @@ Destinations destinations_of(const Job& job, RankEnvironment& environment,
   return all;
 }
 
+// Packets between two Supervisors that may wait: a request to stop and the end; to rank 0 also the parts of
+// three checkpoints, since only rank 0 waits for a publication, and waits within a step.
+constexpr int kOrders = 2, kParts = 3;
+constexpr int kOwnMessages = 64;  // of the same rank
+
+MailboxCapacity supervisor_capacity(int rank, int world) {
+  const int packets = world * (rank == 0 ? kOrders + kParts : kOrders);
+  MailboxCapacity capacity;
+  capacity.reserved = std::max(capacity.reserved, packets + kOwnMessages);
+  return capacity;
+}
+
+// A Supervisor sends its orders to all ranks without waiting, since Sync may be stuck.
+MailboxCapacity sync_capacity(int world) {
+  MailboxCapacity capacity;
+  capacity.requests = std::max(capacity.requests, world * kOrders + kOwnMessages);
+  return capacity;
+}
+
 RankActors reserve_actors(Scheduler& scheduler, const Job& job, int rank, const Destinations& built_in,
                           const Destinations& destinations) {
   RankActors actors;
   actors.loader = scheduler.reserve("loader", rank);
   actors.compute = scheduler.reserve("compute", rank);
-  actors.sync = scheduler.reserve("sync", rank);
+  actors.sync = scheduler.reserve("sync", rank, sync_capacity(job.world));
   actors.checkpointer = scheduler.reserve("checkpointer", rank);
-  actors.supervisor = scheduler.reserve("supervisor", rank);
+  actors.supervisor = scheduler.reserve("supervisor", rank, supervisor_capacity(rank, job.world));
   for (const auto& evaluator : job.evaluators) {
     const bool first = actors.eval_loaders.empty();
     actors.eval_loaders.push_back(
         scheduler.reserve(first ? "eval_loader" : "eval_loader." + evaluator.label, rank));
   }
   const auto add_log = [&](const std::string& actor, const std::string& name, LoggerDestination& log) {
-    const ActorId writer = scheduler.reserve(actor, rank, LogQueue::kMailboxCapacity);
+    const ActorId writer = scheduler.reserve(actor, rank, {.requests = LogQueue::kMailboxCapacity});
     actors.logs.push_back({writer, name, log.durable() ? log.sync_timeout() : Nanoseconds(0),
                            log.numbers_only(), log.report_interval()});
     scheduler.abandon_after(writer, name, LogWriter::time_to_finish(log) + kAbandonDelay);

@@ -27,7 +27,7 @@ class Sink final : public Actor {
 template <class Drive>
 void run_pair(Nanoseconds spin, int capacity, Drive drive) {
   ThreadScheduler scheduler(spin);
-  const ActorId sink = scheduler.reserve("sink", 0, capacity);
+  const ActorId sink = scheduler.reserve("sink", 0, {.requests = capacity});
   const ActorId driver = scheduler.reserve("driver", 0);
   scheduler.install(sink, std::make_unique<Sink>());
   play(scheduler, driver, {.start = [&](Context& context) {
@@ -52,7 +52,7 @@ void one_to_one(benchmark::State& state) {
 BENCHMARK(one_to_one)->Arg(256)->Arg(4096)->UseRealTime()->Unit(benchmark::kMillisecond);
 
 void ask(benchmark::State& state, Nanoseconds spin, Nanoseconds pause) {
-  run_pair(spin, Scheduler::kDefaultCapacity, [&](Context& context, ActorId sink) {
+  run_pair(spin, MailboxCapacity().requests, [&](Context& context, ActorId sink) {
     int64_t next = 0;
     for (auto _ : state) {
       if (pause > Nanoseconds(0)) context.sleep(pause);

@@ -259,7 +259,7 @@ void add_simulate(CLI::App& app, Action& action) {
       app, action, "simulate", "Run a recipe in simulated time with faults, and check invariants", options);
   command->add_option("--ranks", options->ranks, "ranks, all in one process (default: 2)")
       ->type_name("N")
-      ->check(CLI::Range(1, 512));
+      ->check(CLI::Range(1, 1024));
   const auto set_seeds = [options](const std::string& range) {
     options->first = std::stoull(range);
     options->last = std::stoull(range.substr(range.find("..") + 2));

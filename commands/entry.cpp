@@ -94,7 +94,8 @@ int run(const ReplayOptions& options) {
   return result.same ? 0 : 1;
 }
 
-int run(const SimulateOptions& options) {
+int run(SimulateOptions options) {
+  options.check = [](const Setting& recipe, int ranks) { check_text(recipe, {.ranks = ranks}); };
   return simulate(read_recipe(options.recipe.path, options.recipe.overrides), options);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "recipe/overlay.h"
+#include "runtime/nearest_name.h"
 #include "runtime/random.h"
 
 namespace tutti {
@@ -14,12 +15,25 @@ namespace {
 constexpr const char* kDraw = "draw";
 constexpr const char* kRanks = "ranks";
 constexpr int64_t kMostWeight = 1000;
+constexpr int kMostRanks = 1024;
 
 std::set<std::string> texts_of(const Setting& table, const char* key) {
   const Setting* list = table.find(key);
   if (!list) return {};
   const std::vector<std::string> texts = list->texts();
   return {texts.begin(), texts.end()};
+}
+
+// The tags that a draw or an option asks for. `given`: those of earlier draws.
+std::set<std::string> with_of(const Setting& table, const std::set<std::string>& given) {
+  if (!table.find("with")) return {};
+  for (const Setting& tag : table.at("with").array()) {
+    if (given.contains(tag.text())) continue;
+    const std::string near = nearest_name(tag.text(), {given.begin(), given.end()});
+    tag.fail("no option of an earlier draw has this tag" +
+             (near.empty() ? "" : "; did you mean " + near + "?"));
+  }
+  return texts_of(table, "with");
 }
 
 void erase_members(Setting& table, std::initializer_list<const char*> keys) {
@@ -56,12 +70,16 @@ void add_keys(Setting& recipe, Setting keys) {
 bool RecipeSpace::is_space(const Setting& written) { return written.is_table() && written.find(kDraw); }
 
 RecipeSpace::RecipeSpace(Setting written) : base_(std::move(written)) {
-  for (const Setting& draw : base_.at(kDraw).array()) draws_.push_back(read_draw(draw));
+  std::set<std::string> given;  // tags of earlier draws
+  for (const Setting& written_draw : base_.at(kDraw).array()) {
+    draws_.push_back(read_draw(written_draw, given));
+    for (const Option& option : draws_.back().options) given.insert(option.tags.begin(), option.tags.end());
+  }
   erase_members(base_, {kDraw});
 }
 
-RecipeSpace::Option RecipeSpace::read_option(const Setting& written) {
-  Option option{written, texts_of(written, "tags"), texts_of(written, "with"), 1};
+RecipeSpace::Option RecipeSpace::read_option(const Setting& written, const std::set<std::string>& given) {
+  Option option{written, texts_of(written, "tags"), with_of(written, given), 1};
   if (const Setting* weight = written.find("weight")) {
     option.weight = weight->integer();
     if (option.weight < 1 || option.weight > kMostWeight)
@@ -71,7 +89,7 @@ RecipeSpace::Option RecipeSpace::read_option(const Setting& written) {
   return option;
 }
 
-RecipeSpace::Draw RecipeSpace::read_draw(const Setting& written) {
+RecipeSpace::Draw RecipeSpace::read_draw(const Setting& written, const std::set<std::string>& given) {
   for (const auto& [name, value] : written.table())
     if (constexpr const char* kKnown[] = {"key", "values", "options", "with", "least", "probability", "most"};
         std::ranges::find(kKnown, name) == std::end(kKnown))
@@ -80,15 +98,30 @@ RecipeSpace::Draw RecipeSpace::read_draw(const Setting& written) {
   if (const Setting* probability = written.find("probability")) draw.probability = probability->number();
   if (const Setting* most = written.find("most")) draw.most = most->integer();
   draw.least = written.find("least") ? written.at("least").integer() : std::min<int64_t>(1, draw.most);
-  draw.with = texts_of(written, "with");
+  draw.with = with_of(written, given);
   if (const Setting* key = written.find("key")) {
     for (const Setting& value : written.at("values").array())
       draw.options.push_back({nested(key->text(), value), {}, {}, 1});
   } else {
-    for (const Setting& option : written.at("options").array()) draw.options.push_back(read_option(option));
+    for (const Setting& option : written.at("options").array())
+      draw.options.push_back(read_option(option, given));
   }
   if (draw.options.empty()) written.fail("there is nothing to draw from");
   return draw;
+}
+
+int RecipeSpace::most_ranks(int ranks) const {
+  const auto most_of = [](int most, const Setting& keys) {
+    const Setting* own = keys.find(kRanks);
+    if (!own) return most;
+    if (own->integer() < 1 || own->integer() > kMostRanks)
+      own->fail("expected 1 to " + std::to_string(kMostRanks) + " ranks");
+    return std::max(most, static_cast<int>(own->integer()));
+  };
+  int most = most_of(base_.find(kRanks) ? 1 : ranks, base_);
+  for (const Draw& draw : draws_)
+    for (const Option& option : draw.options) most = most_of(most, option.keys);
+  return most;
 }
 
 DrawnRecipe RecipeSpace::draw(uint64_t seed, int number_of_try, int ranks) const {

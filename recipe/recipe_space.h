@@ -20,9 +20,9 @@ struct DrawnRecipe {
 //
 //   draw.probability    that anything is drawn; 1
 //   draw.least, .most   so many different options are drawn; 1
-//   draw.with           tags: nothing is drawn unless all of them are there
+//   draw.with           tags of earlier draws: nothing is drawn unless all of them are there
 //   option.tags         what later draws may ask for
-//   option.with         tags: the option is left out unless all of them are there
+//   option.with         tags of earlier draws: the option is left out unless all of them are there
 //   option.weight       how many options of weight 1 it is as likely as; 1
 class RecipeSpace {
  public:
@@ -33,6 +33,9 @@ class RecipeSpace {
 
   // The same recipe for the same seed and try. `ranks`: where the space does not say.
   DrawnRecipe draw(uint64_t seed, int number_of_try, int ranks) const;
+
+  // The most ranks of a drawn recipe; `ranks` as above. Throws UserError for more than 1024.
+  int most_ranks(int ranks) const;
 
  private:
   struct Option {
@@ -46,8 +49,9 @@ class RecipeSpace {
     std::set<std::string> with;
     std::vector<Option> options;
   };
-  static Draw read_draw(const Setting& written);
-  static Option read_option(const Setting& written);
+  // `given`: tags of earlier draws.
+  static Draw read_draw(const Setting& written, const std::set<std::string>& given);
+  static Option read_option(const Setting& written, const std::set<std::string>& given);
 
   Setting base_;
   std::vector<Draw> draws_;

@@ -73,11 +73,21 @@ bool scatter_to(int rank, const Jobs& jobs) {
   return finite;
 }
 
+// Without a view for each pair of ranks, of which many ranks have many.
+void copy_run(const at::Tensor& part, const CutRun& run, const CollectiveJob& to) {
+  if (!part.is_cpu() || !to.whole.is_cpu()) return copy_flat(part, in_whole(to, run));
+  char* const bytes = static_cast<char*>(to.whole.data_ptr()) + run.whole * to.whole.element_size();
+  if (bytes != part.data_ptr() && run.count > 0) std::memcpy(bytes, part.data_ptr(), part.nbytes());
+}
+
 void gather(const Jobs& jobs) {
-  for (const CollectiveJob& to : jobs) {
-    for (int rank = 0; to.whole.defined() && rank < to.cut->ranks(); ++rank)
-      for (const CutRun& run : to.cut->runs(rank)) copy_flat(in_part(jobs[rank], run), in_whole(to, run));
-  }
+  const Cut& cut = *jobs.front().cut;
+  for (int rank = 0; rank < cut.ranks(); ++rank)
+    for (const CutRun& run : cut.runs(rank)) {
+      const at::Tensor part = in_part(jobs[rank], run);
+      for (const CollectiveJob& to : jobs)
+        if (to.whole.defined()) copy_run(part, run, to);
+    }
 }
 
 void broadcast(const Jobs& jobs) {

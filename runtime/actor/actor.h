@@ -25,6 +25,13 @@ struct ActorId {
 class ReplySlot;
 using ReplySlotPtr = std::shared_ptr<ReplySlot>;
 
+// The most messages that may wait in a mailbox: a full queue of requests blocks senders, a full queue of
+// reserved messages is a program's error.
+struct MailboxCapacity {
+  int requests = 256;
+  int reserved = 256;
+};
+
 // A message in transit, with its sender and the slot for the reply (null if no reply is expected).
 struct Envelope {
   ActorId from;

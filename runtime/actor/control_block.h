@@ -49,7 +49,7 @@ class Ring {
 // reserved messages are popped first.
 class Mailbox {
  public:
-  explicit Mailbox(int capacity) : requests_(capacity), reserved_(capacity) {}
+  explicit Mailbox(MailboxCapacity capacity) : requests_(capacity.requests), reserved_(capacity.reserved) {}
 
   // As Ring::push.
   bool push(Envelope& envelope);
@@ -92,7 +92,7 @@ struct HeldSenders {
 
 // The scheduler's state of one actor.
 struct ControlBlock {
-  ControlBlock(ActorId id, std::string name, int rank, int capacity)
+  ControlBlock(ActorId id, std::string name, int rank, MailboxCapacity capacity)
       : id(id), name(std::move(name)), rank(rank), mailbox(capacity) {}
 
   const ActorId id;

@@ -34,7 +34,7 @@ struct Scheduler::State {
 Scheduler::Scheduler() : state_(std::make_unique<State>()) {}
 Scheduler::~Scheduler() = default;
 
-ActorId Scheduler::reserve(const std::string& name, int rank, int capacity) {
+ActorId Scheduler::reserve(const std::string& name, int rank, MailboxCapacity capacity) {
   TUTTI_ASSERT(!state_->began, "actors are reserved before the run");
   const ActorId id{static_cast<uint32_t>(blocks_.size())};
   blocks_.push_back(std::make_unique<ControlBlock>(id, name, rank, capacity));

@@ -19,15 +19,13 @@ class StopToken;
 // calls (receive, send to a full mailbox, ask, sleep) are built on these three.
 class Scheduler {
  public:
-  static constexpr int kDefaultCapacity = 256;
-
   Scheduler();
   virtual ~Scheduler();
   Scheduler(const Scheduler&) = delete;
 
   // Adds an actor in two steps, since actors hold each other's ids: reserve all ids, then install all actors.
-  // `capacity` bounds each of the two queues of the mailbox. The actor's thread is named "rank.name".
-  ActorId reserve(const std::string& name, int rank, int capacity = kDefaultCapacity);
+  // The actor's thread is named "rank.name".
+  ActorId reserve(const std::string& name, int rank, MailboxCapacity capacity = {});
   void install(ActorId id, std::unique_ptr<Actor> actor);
 
   // Reports each message to `recorder` right before an actor of the rank handles the message. Call before

@@ -145,7 +145,8 @@ std::optional<FaultPhase> phase_of(const Setting& written, const FaultRule& rule
 std::optional<int> rank_of(const Setting& written, int ranks) {
   if (!written.is_integer()) return std::nullopt;
   if (written.integer() >= ranks)
-    written.fail("there are " + std::to_string(ranks) + " ranks, counted from 0");
+    written.fail(ranks == 1 ? "there is one rank, 0"
+                            : "there are " + std::to_string(ranks) + " ranks, counted from 0");
   return static_cast<int>(written.integer());
 }
 

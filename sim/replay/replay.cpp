@@ -11,6 +11,7 @@
 
 #include "actors/local_ranks.h"
 #include "io/checkpoint/checkpoint.h"
+#include "io/checkpoint/newer_format.h"
 #include "io/journal/recorded_run.h"
 #include "job/make_job.h"
 #include "job/recipe_catalogs.h"
@@ -247,6 +248,8 @@ void Replay::require_record() {
         "replayed");
   try {
     verify_files(disk, open_checkpoint(disk, folder));
+  } catch (const NewerFormat& error) {
+    throw UserError(error.what());
   } catch (const OperatingError& error) {
     throw UserError(std::string("the checkpoint that this attempt resumed from cannot be read any more: ") +
                     error.what());

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "io/checkpoint/checkpoint.h"
+#include "io/checkpoint/newer_format.h"
 #include "runtime/error.h"
 
 namespace tutti {
@@ -76,6 +77,8 @@ int64_t newest_saved_step(const std::string& checkpoints, const CheckpointNames&
   const CheckpointManifest newest = read_manifest(disk, checkpoints + '/' + all.back());
   if (!resumed.empty() && is_of_one_start(newest, read_manifest(disk, resumed))) return 0;
   return RunState::from_json(newest.state).time.batch;
+} catch (const NewerFormat& error) {
+  throw UserError(error.what());
 } catch (const OperatingError&) {
   return 0;
 }
@@ -93,6 +96,8 @@ CheckpointComparison compare_checkpoint(SimDisk& replayed, const std::string& ch
   const std::string text = exact ? difference(disk, *memory, saved, made) : "";
   if (text.empty()) return {};
   return {false, folder + " is not what the replay saves there: " + text};
+} catch (const NewerFormat& error) {
+  throw UserError(error.what());
 } catch (const OperatingError& error) {
   return {false, std::string("the run's checkpoint is damaged: ") + error.what()};
 }

@@ -9,7 +9,8 @@
 namespace tutti {
 
 // The step of the newest checkpoint in the folder `checkpoints` of the real disk; 0 without a readable
-// checkpoint, or if the attempt resumed from the newest, whose folder is `resumed` ("" = none).
+// checkpoint, or if the attempt resumed from the newest, whose folder is `resumed` ("" = none). Throws
+// UserError for a checkpoint of a newer tutti, as does compare_checkpoint.
 int64_t newest_saved_step(const std::string& checkpoints, const CheckpointNames& names,
                           const std::string& resumed);
 

@@ -9,7 +9,6 @@
 #include "runtime/error.h"
 #include "runtime/printable.h"
 #include "sim/simulate/drawn_seed.h"
-#include "sim/simulate/simulation.h"
 
 namespace tutti {
 namespace {
@@ -20,10 +19,10 @@ void write_file(const std::string& path, const std::string& text) {
   if (!file.flush()) throw UserError("--write: cannot write " + path);
 }
 
-// The file of a drawn recipe. Throws UserError for a recipe of which no job can be made.
-std::string text_of(const DrawnRecipe& drawn, const std::string& title) {
+// The file of a drawn recipe that `tutti check` takes.
+std::string text_of(const DrawnRecipe& drawn, const std::string& title, const DrawnFilesOptions& options) {
   const Setting recipe = resolve_recipe(drawn.recipe);
-  simulated_job(recipe, drawn.ranks);
+  options.check(recipe, drawn.ranks);
   return "# " + title + ", on " + std::to_string(drawn.ranks) + (drawn.ranks == 1 ? " rank\n" : " ranks\n") +
          write_recipe(recipe);
 }
@@ -40,7 +39,7 @@ void write_drawn_recipes(const Setting& written, const DrawnFilesOptions& option
                       title = "seed " + number + " of " + written.position.file;
     std::string text, why;
     const bool accepted = use_first_accepted(
-        space, seed, options.ranks, [&](const DrawnRecipe& drawn) { text = text_of(drawn, title); },
+        space, seed, options.ranks, [&](const DrawnRecipe& drawn) { text = text_of(drawn, title, options); },
         [&](const UserError& error, const DrawnRecipe&) { ++refused, why = error.what(); });
     if (!accepted) throw UserError(why);
     write_file(options.folder + "/" + number + ".toml", text);

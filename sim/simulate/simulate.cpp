@@ -36,8 +36,8 @@ namespace {
 
 constexpr std::chrono::seconds kHeartbeatInterval(5);
 
-FaultPlan plan_of(const SimulateOptions& options) {
-  return options.faults.empty() ? FaultPlan() : read_fault_plan(options.faults, options.ranks);
+FaultPlan plan_of(const SimulateOptions& options, int ranks) {
+  return options.faults.empty() ? FaultPlan() : read_fault_plan(options.faults, ranks);
 }
 
 // Flushes, since this process may crash later.
@@ -69,8 +69,8 @@ RunSeed begin_share(const Setting& recipe, const SimulateOptions& options) try {
     const DrawnSeedOptions drawn{options.ranks, plan, options.once, options.run_dir, seams, seams};
     return [space = RecipeSpace(recipe), drawn](uint64_t seed) { return simulate_drawn(space, drawn, seed); };
   }
-  auto simulation =
-      std::make_shared<Simulation>(resolve_recipe(recipe), options.ranks, plan_of(options), seams, seams);
+  auto simulation = std::make_shared<Simulation>(resolve_recipe(recipe), options.ranks,
+                                                 plan_of(options, options.ranks), seams, seams);
   simulation->keep_journals(options.run_dir);
   return [simulation, once = options.once](uint64_t seed) {
     return once ? simulation->run(seed) : simulation->run_twice(seed);
@@ -128,8 +128,8 @@ std::vector<std::string> worker_command(const SimulateOptions& options, const Se
 // The results of all seeds.
 class Tally {
  public:
-  Tally(const SimulateOptions& options, FaultPlan plan, bool drawn)
-      : options_(options), plan_(std::move(plan)), drawn_(drawn) {}
+  Tally(const SimulateOptions& options, int most_ranks, bool drawn)
+      : options_(options), most_ranks_(most_ranks), plan_(plan_of(options, most_ranks)), drawn_(drawn) {}
 
   void add(const SeedResult& result) {
     ++seeds_;
@@ -175,6 +175,7 @@ class Tally {
   void print_probes() const;
 
   const SimulateOptions& options_;
+  int most_ranks_;  // of all seeds
   FaultPlan plan_;
   bool drawn_;  // each seed has a recipe of its own
   int64_t seeds_ = 0, starts_ = 0, rank_steps_ = 0, failed_ = 0;
@@ -193,11 +194,9 @@ std::string Tally::weights_text() const {
 
 // Why the fault cannot happen on so few ranks, or "".
 std::string Tally::why_impossible(const FaultRule& rule) const {
-  if (drawn_) return "";  // some draws have enough
-  if (rule.needs_several_ranks() && options_.ranks == 1) return "cannot happen on one rank";
+  if (rule.needs_several_ranks() && most_ranks_ == 1) return "cannot happen on one rank";
   // Overtaking needs two senders and a receiver.
-  if (rule.kind == FaultKind::kReorder && options_.ranks < 3)
-    return "cannot happen on fewer than three ranks";
+  if (rule.kind == FaultKind::kReorder && most_ranks_ < 3) return "cannot happen on fewer than three ranks";
   return "";
 }
 
@@ -336,7 +335,7 @@ int simulate(const Setting& recipe, const SimulateOptions& options) {
       throw UserError("--write simulates no seed: leave out --faults and --shrink");
     if (!RecipeSpace::is_space(recipe))
       throw UserError("--write: there is no [[draw]] in " + options.recipe.path);
-    write_drawn_recipes(recipe, {options.first, options.last, options.ranks, options.write});
+    write_drawn_recipes(recipe, {options.first, options.last, options.ranks, options.write, options.check});
     return 0;
   }
   if (options.share_of > 0) return simulate_share(recipe, options);
@@ -345,12 +344,11 @@ int simulate(const Setting& recipe, const SimulateOptions& options) {
                     ": journals are kept of one seed only; choose it with --seeds");
   require_no_journals(options.run_dir);
   const bool drawn = RecipeSpace::is_space(recipe);
-  if (drawn)
-    RecipeSpace{recipe};  // reports its mistakes
-  else
+  const int most_ranks = drawn ? RecipeSpace(recipe).most_ranks(options.ranks) : options.ranks;
+  if (!drawn)
     simulated_job(resolve_recipe(recipe),
                   options.ranks);  // reports an invalid job once, before any worker does
-  Tally tally(options, plan_of(options), drawn);
+  Tally tally(options, most_ranks, drawn);
   const int jobs = options.jobs > 0 ? options.jobs : static_cast<int>(allowed_cores().size());
   const auto seeds = static_cast<int64_t>(options.last - options.first + 1);
   const auto print = [&, began = std::chrono::steady_clock::now()] {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "recipe/toml_reader.h"
@@ -16,8 +17,10 @@ struct SimulateOptions {
   int jobs = 0;                    // processes; 0 = as many as cores
   bool once = false;               // do not run each seed twice and compare
   std::string run_dir;             // for the journals of a single seed; must have none; "" = none are kept
-  std::string shrink;       // folder for the first failed seed's recipe and plan, made smaller; "" = none
-  std::string write;        // folder for the recipes that seeds draw, without a simulation; "" = simulate
+  std::string shrink;  // folder for the first failed seed's recipe and plan, made smaller; "" = none
+  std::string write;   // folder for the recipes that seeds draw, without a simulation; "" = simulate
+  // For `write`: throws UserError for a recipe, resolved, that `tutti check` refuses on so many ranks.
+  std::function<void(const Setting& recipe, int ranks)> check = {};
   bool all_probes = false;  // list the probes; the exit code is 1 if one is never hit
   int share_of = 0;         // simulate every N-th seed in this process, as a worker; 0: start workers
 };

@@ -31,7 +31,7 @@ inline constexpr double kBytesPerMb = 1e6;
 // the kernel at the limit of a control group.
 class Meter {
  public:
-  static constexpr int kMaxRanks = 1024;
+  static constexpr int kMaxRanks = 1024 + 1;  // in a process; and the simulator's launcher
   static constexpr int64_t kCachedBytes = int64_t{128} << 10;
   static constexpr int64_t kReserveBytes = int64_t{32} << 20;
 

@@ -4,8 +4,10 @@
 
 #include <sstream>
 
+#include "actors/local_ranks.h"
 #include "commands/inspect.h"
 #include "commands/local_train.h"
+#include "job/make_job.h"
 #include "runtime/error.h"
 #include "tests/actors/memory_world.h"
 #include "tests/actors/sleeping_world.h"
@@ -82,6 +84,27 @@ TEST(WorldTest, DeterministicModeChangesNoBits) {
         quietly(2, folder.path(mode)));
   EXPECT_EQ(losses(folder.path("true")), losses(folder.path("false")));
   EXPECT_EQ(inspect_digest(folder.path("true")), inspect_digest(folder.path("false")));
+}
+
+// So many packets of each other rank, and so many to each, while Supervisor and Sync are busy.
+TEST(WorldTest, MailboxesHaveRoomForThePacketsOfAllRanks) {
+  constexpr int kRanks = 1024, kPartsOfCheckpoints = 3, kOrders = 2;
+  const Scratch folder;
+  const Job job =
+      make_job(recipe_of(world_recipe("[train]\nmax_duration = '1ep'\n")), {kRanks, folder.path("run")});
+  LocalRanks local(job);
+  for (const int rank : {0, 1}) {
+    const RankActors actors = add_rank(local.scheduler(), job, local.environments()[rank]);
+    int refused = 0;
+    for (int i = 0; i < (kRanks - 1) * kOrders; ++i) {
+      refused += !local.scheduler().post(actors.supervisor, ControlReceived{2, "stop"});
+      refused += !local.scheduler().post(actors.sync, SendControl{2, "stop"});
+    }
+    if (rank == 0)
+      for (int i = 0; i < (kRanks - 1) * kPartsOfCheckpoints; ++i)
+        refused += !local.scheduler().post(actors.supervisor, ControlReceived{2, "durable"});
+    EXPECT_EQ(refused, 0) << rank;
+  }
 }
 
 TEST(WorldTest, RealTimeGivesTheSameBits) {

@@ -246,6 +246,8 @@ TEST_F(NewerVersionGolden, CheckpointsEndAStart) {
   EXPECT_THAT(message_of<UserError>([&] { inspect_text(folder); }), is_refused);
   EXPECT_THAT(message_of<UserError>([&] { export_text({.path = folder, .to = folder / "w.safetensors"}); }),
               is_refused);
+  EXPECT_THAT(message_of<UserError>([&] { replay({.run_dir = folder, .overrides = paths_here(plain())}); }),
+              is_refused);
 }
 
 TEST_F(NewerVersionGolden, JournalsAreRefused) {

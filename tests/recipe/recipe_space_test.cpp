@@ -111,5 +111,28 @@ TEST(RecipeSpaceTest, MistakesAreNamed) {
   EXPECT_THAT(tutti::message_of<UserError>([] { space_of("[[draw]]\nkey = 'a'\n"); }), HasSubstr("values"));
 }
 
+TEST(RecipeSpaceTest, TagsThatNoEarlierDrawGivesAreNamed) {
+  const std::string tagged = "[[draw]]\noptions = [{ seed = 1, tags = ['tokens'] }]\n";
+  const auto refusal = [](const std::string& toml) {
+    return tutti::message_of<UserError>([&] { space_of(toml); });
+  };
+  EXPECT_THAT(refusal(tagged + "[[draw]]\nwith = ['tokens', 'token']\nkey = 'seed'\nvalues = [2]\n"),
+              HasSubstr("space.toml:4: draw.1.with.1 = \"token\": no option of an earlier draw has this tag; "
+                        "did you mean tokens?"));
+  EXPECT_THAT(refusal("[[draw]]\noptions = [{ seed = 1, with = ['tokens'] }]\n" + tagged),
+              HasSubstr("space.toml:2: draw.0.options.0.with.0 = \"tokens\": no option of an earlier draw"));
+  space_of(tagged + "[[draw]]\noptions = [{ seed = 2, with = ['tokens'] }]\n");
+}
+
+TEST(RecipeSpaceTest, TheMostRanksAreKnown) {
+  EXPECT_EQ(space_of(kSpace).most_ranks(2), 4);
+  EXPECT_EQ(space_of(kSpace).most_ranks(6), 6);
+  EXPECT_EQ(space_of("[[draw]]\nkey = 'ranks'\nvalues = [1, 5, 3]\n").most_ranks(2), 5);
+  EXPECT_EQ(space_of("[[draw]]\nkey = 'seed'\nvalues = [1]\n").most_ranks(1), 1);
+  const RecipeSpace large = space_of("[[draw]]\noptions = [{ ranks = 2000 }]\n");
+  EXPECT_THAT(tutti::message_of<UserError>([&] { large.most_ranks(2); }),
+              HasSubstr("space.toml:2: draw.0.options.0.ranks = 2000: expected 1 to 1024 ranks"));
+}
+
 }  // namespace
 }  // namespace tutti

@@ -52,9 +52,25 @@ options = [{{ callbacks = [{{ kind = "plugin", name = "canary" }}] }}]
             self.assertEqual(texts, getattr(self, "first", texts))
             self.first = texts
         self.assertRegex(texts[0], r"\A# seed 3 of .*drawn.toml, on \d ranks?\n")
-        codes = [tutti("check", folder / f"{seed}.toml").wait().code for seed in (3, 4, 5)]
-        self.assertIn(0, codes)  # the start of a run may refuse some
+        for seed, text in zip((3, 4, 5), texts):  # `check` refuses the first draws of 3
+            ranks = re.search(r", on (\d) ranks?\n", text)[1]
+            check = tutti("check", folder / f"{seed}.toml", "--ranks", ranks).wait()
+            self.assertEqual(check.code, 0, check.text)
         self.assertIn("there is no [[draw]] in", self.simulate("--write", folder, code=2))
+
+    def test_a_plan_for_more_ranks_than_any_draw_has(self):
+        space, plan = self.folder / "space.toml", self.folder / "plan.toml"
+        space.write_text((FAULTS / "tiny.toml").read_text() + '[[draw]]\nkey = "seed"\nvalues = [1, 2]\n')
+        plan.write_text('[[fault]]\nkind = "delay"\n[[fault]]\nkind = "slow"\n')
+        one_rank = ["--ranks", 1, "--seeds", "1..2", "--once", "--faults", plan]
+        text = self.simulate(*one_rank, recipe=space)
+        self.assertRegex(text, r"fault +delay: cannot happen on one rank\n")
+        plan.write_text('[[fault]]\nkind = "slow"\nrank = 2\n')
+        text = self.simulate(*one_rank, recipe=space, code=2)
+        self.assertIn("plan.toml:3: fault.0.rank = 2: there is one rank, 0", text)
+        with space.open("a") as file:
+            file.write('[[draw]]\nkey = "ranks"\nvalues = [1, 2, 3]\n')
+        self.assertRegex(self.simulate(*one_rank, recipe=space), r"fault +slow: [1-9]")
 
     def test_a_probe_that_is_never_hit_is_a_failure_if_asked_for(self):
         plan = self.folder / "plan.toml"

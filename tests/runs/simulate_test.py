@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import time
+import unittest
 
 import tutti_run
 from tutti_run import EXAMPLES, SOURCE, metrics, settings, train, tutti
@@ -43,6 +44,13 @@ class Simulate(tutti_run.SimulateTest):
         for number, kind in enumerate(kinds, 1):
             label = kind if kinds.count(kind) == 1 else fr"{kind} \(rule {number}\)"
             self.assertRegex(text, fr"fault +{label}: [1-9]")
+
+    @unittest.skipUnless(IS_NIGHTLY, "takes minutes")
+    def test_hundreds_of_ranks_hear_of_each_other(self):
+        many = ["--once", "--jobs", 1, *settings(data__train__samples=2048, data__train__batch_size=1024,
+                                                 checkpoint__interval="1ba", train__max_duration="3ba")]
+        self.simulate(*many, "--ranks", 1024, "--seeds", "1..1", timeout=1800)
+        self.simulate(*many, "--ranks", 300, "--seeds", "1..3", "--faults", FAULTS / "death.toml", timeout=1800)
 
     def test_ten_algorithms_at_once_survive_it_too(self):
         text = self.simulate("--ranks", 4, "--seeds", f"1..{500 if IS_NIGHTLY else 40}", "--faults",

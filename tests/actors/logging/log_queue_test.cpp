@@ -85,7 +85,7 @@ class LogQueueTest : public testing::Test {
     TokenScheduler scheduler;
     const SystemClock clock;
     disk_.scheduler = &scheduler;
-    const ActorId writer = scheduler.reserve("metrics.jsonl", 0, LogQueue::kMailboxCapacity);
+    const ActorId writer = scheduler.reserve("metrics.jsonl", 0, {.requests = LogQueue::kMailboxCapacity});
     const ActorId compute = scheduler.reserve("compute", 0);
     const auto warn = [this](const std::string& what) { log_.warning(what); };
     const auto file = std::make_shared<MetricsFile>(disk_, clock, scratch_.path(), 0, warn);

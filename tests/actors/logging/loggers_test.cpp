@@ -395,8 +395,9 @@ TEST(LoggersTest, AStuckLoggerLosesRecordsAndDelaysNoOther) {
   Warnings log;
   ThreadScheduler scheduler;
   const ActorId talker = scheduler.reserve("talker", 0);
-  const std::vector<ActorId> writers = {scheduler.reserve("logger_0", 0, LogQueue::kMailboxCapacity),
-                                        scheduler.reserve("logger_1", 0, LogQueue::kMailboxCapacity)};
+  const std::vector<ActorId> writers = {
+      scheduler.reserve("logger_0", 0, {.requests = LogQueue::kMailboxCapacity}),
+      scheduler.reserve("logger_1", 0, {.requests = LogQueue::kMailboxCapacity})};
   RankActors actors;
   actors.logs = {{writers[0], "logger Stuck"}, {writers[1], "logger InMemoryLogger"}};
   scheduler.install(talker, std::make_unique<Talker>(actors, *stuck, *fast, log));

@@ -28,7 +28,7 @@ class MailboxCapacityTest : public testing::TestWithParam<int> {};
 
 TEST_P(MailboxCapacityTest, HoldsExactlyItsCapacityInEveryLap) {
   const int capacity = GetParam();
-  Mailbox mailbox(capacity);
+  Mailbox mailbox({.requests = capacity});
   int64_t in = 0;
   int64_t out = 0;
   for (int lap = 0; lap < 5; ++lap) {
@@ -43,7 +43,7 @@ TEST_P(MailboxCapacityTest, HoldsExactlyItsCapacityInEveryLap) {
 INSTANTIATE_TEST_SUITE_P(Capacities, MailboxCapacityTest, testing::Values(1, 2, 3, 5, 8, 100, 256));
 
 TEST(MailboxTest, TakesTheReservedLaneFirst) {
-  Mailbox mailbox(4);
+  Mailbox mailbox({.requests = 4});
   push(mailbox, number(1));
   push(mailbox, number(2));
   push(mailbox, credit(10));
@@ -56,14 +56,22 @@ TEST(MailboxTest, TakesTheReservedLaneFirst) {
 }
 
 TEST(MailboxTest, FullRequestsLeaveReservedPlaces) {
-  Mailbox mailbox(2);
+  Mailbox mailbox({.requests = 2});
   while (push(mailbox, number(0))) {
   }
   EXPECT_TRUE(push(mailbox, credit(1)));
 }
 
+TEST(MailboxTest, EachQueueHasACapacityOfItsOwn) {
+  Mailbox mailbox({.requests = 1, .reserved = 3});
+  EXPECT_TRUE(push(mailbox, number(1)));
+  EXPECT_FALSE(push(mailbox, number(2)));
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(push(mailbox, credit(i)));
+  EXPECT_FALSE(push(mailbox, credit(3)));
+}
+
 TEST(MailboxTest, RefusedEnvelopeStaysWhole) {
-  Mailbox mailbox(1);
+  Mailbox mailbox({.requests = 1});
   push(mailbox, number(1));
   Envelope envelope = number(42);
   ASSERT_FALSE(mailbox.push(envelope));
@@ -74,7 +82,7 @@ TEST(MailboxTest, KeepsEachSendersOrderUnderContention) {
   const Watchdog watchdog;
   constexpr int kSenders = 4;
   constexpr int64_t kEach = 50'000;
-  Mailbox mailbox(7);
+  Mailbox mailbox({.requests = 7});
   std::vector<std::thread> senders;
   for (uint32_t sender = 0; sender < kSenders; ++sender) {
     senders.emplace_back([&mailbox, sender] {

@@ -22,8 +22,8 @@ struct Counted {
 template <class S>
 class SchedulerTest : public testing::Test {
  protected:
-  ActorId add(const std::string& name, Script script, int capacity = Scheduler::kDefaultCapacity) {
-    const ActorId id = scheduler.reserve(name, 1, capacity);
+  ActorId add(const std::string& name, Script script, int capacity = MailboxCapacity().requests) {
+    const ActorId id = scheduler.reserve(name, 1, {capacity, capacity});
     play(scheduler, id, std::move(script));
     return id;
   }
@@ -58,7 +58,7 @@ TYPED_TEST_P(SchedulerTest, MessagesArriveInOrderThroughASmallMailbox) {
 TYPED_TEST_P(SchedulerTest, FullMailboxHoldsTheSenderBack) {
   std::atomic<int> sent{0};
   int sent_when_read = -1;
-  ActorId reader = this->scheduler.reserve("reader", 0, 4);
+  ActorId reader = this->scheduler.reserve("reader", 0, {.requests = 4});
   this->add("writer", {.start = [&](Context& context) {
               for (int i = 0; i < 20; ++i, ++sent) context.send(reader, Number{i});
               context.stop();
@@ -82,7 +82,7 @@ TYPED_TEST_P(SchedulerTest, FullMailboxHoldsTheSenderBack) {
 // the writer that it holds back.
 TYPED_TEST_P(SchedulerTest, SenderIsLetGoOnceTheReaderBlocks) {
   int64_t answer = 0;
-  const ActorId reader = this->scheduler.reserve("reader", 0, 4);
+  const ActorId reader = this->scheduler.reserve("reader", 0, {.requests = 4});
   const ActorId writer = this->add("writer", {.start =
                                                   [&](Context& context) {
                                                     for (int i = 0; i < 5; ++i)
@@ -264,8 +264,8 @@ TYPED_TEST_P(SchedulerTest, MessagesToAnActorThatHasStoppedAreDropped) {
 }
 
 TYPED_TEST_P(SchedulerTest, AbortEndsEveryBlockingCall) {
-  const ActorId silent = this->scheduler.reserve("silent", 0, 1);
-  const ActorId deaf = this->scheduler.reserve("deaf", 0, 1);
+  const ActorId silent = this->scheduler.reserve("silent", 0, {.requests = 1});
+  const ActorId deaf = this->scheduler.reserve("deaf", 0, {.requests = 1});
   std::atomic<int> aborted{0};
   const auto expect_aborted = [&](auto call) {
     return [&aborted, call](Context& context) {

@@ -102,7 +102,7 @@ TEST_F(ThreadSchedulerTest, NoWakeUpIsLostUnderLoad) {
   ThreadScheduler scheduler;
   int64_t numbers = 0;
   int left = kAskers;
-  const ActorId sage = scheduler.reserve("sage", 0, 1);
+  const ActorId sage = scheduler.reserve("sage", 0, {.requests = 1});
   play(scheduler, sage, {.receive = [&](Context& context, Envelope& envelope) {
          if (auto* question = envelope.message.get_if<Question>()) {
            context.reply(envelope, Answer{question->value + 1});

@@ -39,7 +39,7 @@ ScheduleOutcome race(uint64_t seed) {
   constexpr int kRounds = 20;
   ScheduleOutcome outcome;
   TokenScheduler scheduler(seeded(seed));
-  const ActorId reader = scheduler.reserve("reader", 0, 2);
+  const ActorId reader = scheduler.reserve("reader", 0, {.requests = 2});
   play(scheduler, reader, {.receive = [&](Context& context, Envelope& envelope) {
          outcome.order.push_back(envelope.from.index);
          if (envelope.slot) context.reply(envelope, Answer{});
@@ -201,8 +201,8 @@ TEST(TokenSchedulerTest, ADeadlockNamesEveryActorAndWhatItWaitsFor) {
 
 TEST(TokenSchedulerTest, FullMailboxesThatBlockEachOtherAreFoundWhileOthersRun) {
   TokenScheduler scheduler;
-  const ActorId one = scheduler.reserve("one", 0, 2);
-  const ActorId two = scheduler.reserve("two", 0, 2);
+  const ActorId one = scheduler.reserve("one", 0, {.requests = 2});
+  const ActorId two = scheduler.reserve("two", 0, {.requests = 2});
   const auto flood = [](ActorId to) {
     return Script{.start = [to](Context& context) {
       for (int i = 0; i < 10; ++i) context.send(to, Number{i});
