@@ -11,16 +11,18 @@ H100 is expected to have: start-up and compiling take several times as long.
 import argparse
 import importlib.util
 import json
+import math
 import re
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from compare import default_python
-from measure import Failed
+from measure import Failed, end_session
 
 HERE = Path(__file__).resolve().parent
 PEERS = {"eager": [], "compile": ["--compile"]}
@@ -38,6 +40,7 @@ class Case:
     precision: str = "amp_bf16"
     graphs: bool = False  # tutti's steps, by [train] cuda_graphs
     recipe: str | None = None  # and the peer's workload; None: of the case's name
+    batch: int | None = None  # samples a step; None: the recipe's
     options: list[str] = field(default_factory=list)  # of the peer
     aims: dict[str, float] = field(default_factory=dict)  # tutti's throughput / the peer's
 
@@ -48,6 +51,7 @@ CASES = {
     "gpt_tiny": Case("tokens", 256, 300, has_mfu=False, precision="fp32", graphs=True),
     "resnet20": Case("images", 1, 300, has_mfu=False, precision="fp32", graphs=True),
     "gpt2_124m": Case("tokens", 1024, 36, aims={"eager": 1.03, "compile": 0.88}),
+    "gpt2_124m_64": Case("tokens", 1024, 18, recipe="gpt2_124m", batch=64, aims={"eager": 1.03}),
     "gpt_1b3": Case("tokens", 2048, 15, aims={"compile": 0.95}),
     # Forward: 4.09e9 multiplications of a sample (torchvision's table); backward: twice as many.
     "resnet50": Case("images", 1, 36, 6 * 4.09e9, options=["--channels-last"], aims={"eager": 1.03}),
@@ -89,25 +93,34 @@ def arguments(argv=None):
     parser.add_argument("--precision", choices=["fp32", "amp_bf16"], help="in place of the workload's")
     parser.add_argument("--card", help="its name, for its peak TFLOP/s")
     parser.add_argument("--json", type=Path, help="write every run's figures there too")
+    parser.set_defaults(until=math.inf)  # of the monotonic clock: all runs end by then
     return parser.parse_args(argv)
 
 
-def run(command):
+def run(command, until=math.inf):
     """The standard output of a command. Throws Failed with the end of what it said."""
+    command = [str(word) for word in command]
+    name, seconds = " ".join(command[:3]), max(0.0, min(RUN_TAKES_S, until - time.monotonic()))
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                               start_new_session=True)
     try:
-        finished = subprocess.run([str(word) for word in command], capture_output=True, text=True,
-                                  timeout=RUN_TAKES_S)
+        output, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        raise Failed(f"{' '.join(map(str, command[:3]))}: still running after {RUN_TAKES_S} s") from None
-    if finished.returncode != 0:
-        said = (finished.stderr.strip() or finished.stdout.strip()).splitlines()
-        raise Failed(f"{' '.join(map(str, command[:3]))}: exit code {finished.returncode}: "
-                     + "\n".join(said[-3:]))
-    return finished.stdout
+        end_session(process.pid)
+        raise Failed(f"{name}: still running after {seconds:.0f} s") from None
+    if process.returncode != 0:
+        said = (errors.strip() or output.strip()).splitlines()
+        raise Failed(f"{name}: exit code {process.returncode}: " + "\n".join(said[-3:]))
+    return output
 
 
 def precision(args, workload):
     return args.precision or CASES[workload].precision
+
+
+def batch_of(args, workload):
+    """Samples a step, if not those of the recipe."""
+    return args.batch or CASES[workload].batch
 
 
 def run_tutti(args, workload, steps):
@@ -115,12 +128,12 @@ def run_tutti(args, workload, steps):
                 f"device.kind={args.kind}", "journal.level=off",
                 f"train.cuda_graphs={str(CASES[workload].graphs).lower()}",
                 'checkpoint.save_ignore_keys=["model/*", "optimizers/*"]']
-    if args.batch:
-        settings.append(f"data.train.device_batch_size={args.batch}")
+    if batch_of(args, workload):
+        settings.append(f"data.train.device_batch_size={batch_of(args, workload)}")
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "run"
         command = [args.tutti, "train", HERE / "recipes" / f"{recipe_of(workload)}.toml", "--run-dir", folder]
-        said = run([*command, *(word for setting in settings for word in ("--set", setting))])
+        said = run([*command, *(word for setting in settings for word in ("--set", setting))], args.until)
         lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     measured = [line for line in lines if "step_ms" in line][args.warmup:]
     return Slice(statistics.mean(line["step_ms"] for line in measured),
@@ -134,9 +147,9 @@ def run_peer(args, workload, steps, options):
                "--warmup", args.warmup, "--device", "cuda" if args.kind == "gpu" else "cpu", "--fused",
                "--read-loss-every", 10, "--precision", precision(args, workload), *CASES[workload].options,
                *options]
-    if args.batch:
-        command += ["--batch", args.batch]
-    told = json.loads(run(command).splitlines()[-1])
+    if batch_of(args, workload):
+        command += ["--batch", batch_of(args, workload)]
+    told = json.loads(run(command, args.until).splitlines()[-1])
     return Slice(told["mean_ms"], told["parameters"], told["peak_mb"])
 
 
@@ -185,7 +198,7 @@ class Comparison:
 
     def batch(self):
         recipe = (HERE / "recipes" / f"{recipe_of(self.workload)}.toml").read_text()
-        return self.args.batch or int(re.search(r"device_batch_size = (\d+)", recipe)[1])
+        return batch_of(self.args, self.workload) or int(re.search(r"device_batch_size = (\d+)", recipe)[1])
 
     def throughput(self, name):
         return 1e3 * self.units_a_step() / statistics.median(one.step_ms for one in self.runs[name])
@@ -207,13 +220,14 @@ class Comparison:
         return [f"{self.workload}: {self.ratio(peer):.2f} of {peer}, aim {aim}"
                 for peer, aim in self.case.aims.items() if self.runs.get(peer) and self.ratio(peer) < aim]
 
-    def row(self):
-        def rate(name):
-            if not self.runs.get(name):
-                return "not measured"
-            mfu = self.mfu(name)
-            return f"{self.throughput(name):,.0f}" + (f" ({100 * mfu:.1f} %)" if mfu else "")
+    def rate(self, name):
+        """A contestant's throughput and MFU, in words."""
+        if not self.runs.get(name):
+            return "not measured"
+        mfu = self.mfu(name)
+        return f"{self.throughput(name):,.0f}" + (f" ({100 * mfu:.1f} %)" if mfu else "")
 
+    def row(self):
         def against(peer):
             if not self.runs.get(peer):
                 return ""
@@ -223,8 +237,8 @@ class Comparison:
         waits = statistics.median(one.data_wait_ms for one in self.runs["tutti"])
         step = statistics.median(one.step_ms for one in self.runs["tutti"])
         peak = max(one.peak_mb for one in self.runs["tutti"])
-        cells = [f"`{self.workload}`, {self.batch()} a step, {self.case.unit}/s", rate("tutti"),
-                 rate("eager"), rate("compile"), against("eager"), against("compile"),
+        cells = [f"`{self.workload}`, {self.batch()} a step, {self.case.unit}/s", self.rate("tutti"),
+                 self.rate("eager"), self.rate("compile"), against("eager"), against("compile"),
                  f"{step:.2f} ({waits:.2f})", f"{peak:,.0f}"]
         return f"| {' | '.join(cells)} |"
 

@@ -1,7 +1,9 @@
 """Runs a training and measures its processes."""
 
+import contextlib
 import json
 import os
+import signal
 import socket
 import statistics
 import subprocess
@@ -35,6 +37,14 @@ def wait(process):
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return usage.ru_maxrss / 1024
+
+
+def end_session(leader):
+    """Kills all processes of a session: mpirun gives each rank a group of its own, so a group is not all."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            if int(stat.read_text().rpartition(")")[2].split()[3]) == leader:
+                os.kill(int(stat.parent.name), signal.SIGKILL)
 
 
 def check(process):

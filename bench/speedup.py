@@ -54,9 +54,9 @@ def arguments():
     return parser.parse_args()
 
 
-def entry(kind, keys):
+def entry(kind, keys, section="algorithms"):
     lines = "".join(f"{key} = {value}\n" for key, value in keys.items())
-    return f'\n[[algorithms]]\nkind = "{kind}"\n{lines}'
+    return f'\n[[{section}]]\nkind = "{kind}"\n{lines}'
 
 
 def train(tutti, workload, seed, algorithm):
