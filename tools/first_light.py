@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 """The first checks of tutti on a GPU, in one command: tools/first_light.sh. docs/gpu.md says more.
 
-Prints a line a check, stops at the first failure, and writes what was measured as Markdown. With --kind test
-all this is rehearsed on the tests' device, where losses must be the CPU's to the bit.
+Prints a line a check, stops at the first failure, and writes what was measured as Markdown. A check that
+hangs is ended, and the others go on. With --kind test all this is rehearsed on the tests' device, where
+losses must be the CPU's to the bit.
 """
 
 import argparse
+import collections
 import contextlib
 import datetime
 import functools
 import json
+import math
 import os
 import shutil
 import sys
@@ -17,12 +20,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from first_light_checks import CHECKS
-from first_light_runs import ROOT, Failed, Open, Runner, execute
+from first_light_runs import ROOT, Failed, Open, Runner, TooLate, execute  # first: finds the modules of bench
 
-sys.path.insert(0, str(ROOT / "bench"))
-import gpu  # noqa: E402
-from compare import default_python  # noqa: E402
+import gpu
+from compare import default_python
+from first_light_plan import CHECKS, check_of
 
 ABOUT_TORCH = """
 import json, torch
@@ -35,24 +37,43 @@ print(json.dumps(told))
 """
 
 
+def named_check(word):
+    try:
+        return check_of(word)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kind", choices=["gpu", "test"], default="gpu", help="the device")
-    parser.add_argument("--only", type=int, nargs="+", choices=CHECKS, metavar="N", default=list(CHECKS),
-                        help=", ".join(f"{number} {title}" for number, (title, _) in CHECKS.items()))
+    parser.add_argument("--only", type=named_check, nargs="+", metavar="CHECK", default=CHECKS,
+                        help="numbers or names: " + ", ".join(f"{one.number} {one.name}" for one in CHECKS))
+    parser.add_argument("--budget", type=float, metavar="SECONDS",
+                        help="of all checks; default: 600, and none in a rehearsal. A check that is expected "
+                             "to take longer than what is left is not begun")
+    parser.add_argument("--limit", type=float, metavar="SECONDS",
+                        help="of each check; default: 30 and three times what is expected on an H100, in a "
+                             "rehearsal ten times that")
     parser.add_argument("--keep-going", action="store_true", help="after a failure too")
     parser.add_argument("--tutti", default=shutil.which("tutti") or ROOT / "build/tutti")
     parser.add_argument("--python", help="one that has torch; default: this one, else that of tools/setup.sh")
     parser.add_argument("--steps", type=int, help="of most trainings, in place of each check's own number")
     parser.add_argument("--jobs", type=int, default=max(1, min(8, (os.cpu_count() or 1) // 2)),
-                        help="trainings at once, in check 4")
-    parser.add_argument("--timeout", type=float, default=180, help="seconds that a training may take")
+                        help="trainings at once")
+    parser.add_argument("--timeout", type=float,
+                        help="seconds that a training may take; default: 180, in a rehearsal 900")
     parser.add_argument("--out", type=Path, default=Path("first_light.md"), help="the Markdown to write")
     parser.add_argument("--folder", type=Path, help="for runs, which stay there; else they are deleted")
-    parser.add_argument("--seconds", type=float, default=60, help="of measured steps in check 13, in all")
+    parser.add_argument("--seconds", type=float, default=60,
+                        help="of measured steps in check 13, in two rounds; where less time is left, in one")
     parser.add_argument("--workloads", nargs="+", choices=gpu.CASES, help="of check 13")
-    return parser.parse_args()
+    parser.add_argument("--sanitizer", type=Path, help="compute-sanitizer, if not found by itself")
+    args = parser.parse_args()
+    args.timeout = args.timeout or (180 if args.kind == "gpu" else 900)
+    args.budget = args.budget or (600 if args.kind == "gpu" else math.inf)
+    return args
 
 
 def python_with_torch(asked):
@@ -73,6 +94,7 @@ class Light:
         self.runner = Runner(Path(args.tutti).absolute(), args.kind, folder, args.timeout)
         self.is_gpu = args.kind == "gpu"
         self.tables = []  # Markdown, below the table of checks
+        self.ends = time.monotonic() + args.budget
 
     @functools.cached_property
     def peer(self):
@@ -94,12 +116,26 @@ class Light:
         """Of a loss beside the CPU's; the tests' device has the CPU's bits."""
         return on_gpu if self.is_gpu else 0.0
 
+    def jobs(self, most):
+        return min(self.args.jobs, most)
+
+    def seconds_left(self):
+        return self.ends - time.monotonic()
+
+    def begin(self, check):
+        """Limits the commands of a check. False: too little time is left."""
+        limit = self.args.limit or check.limit_s * (1 if self.is_gpu else 10)
+        self.runner.until = min(self.ends, time.monotonic() + limit)
+        return self.seconds_left() >= check.seconds
+
     def peer_device(self):
         return "cuda" if self.is_gpu else "cpu"
 
     def add_row(self, row):
+        if row == gpu.HEAD and row in self.tables:
+            return
         print(row, flush=True)
-        self.tables.append(row)
+        self.tables += ["", row] if row == gpu.HEAD else [row]
 
     def card(self):
         return self.torch.get("card", "no GPU") if self.is_gpu else "test device"
@@ -127,27 +163,53 @@ class Report:
         self.rows = [facts(light), "", "| check | | seconds | |", "|---|---|---|---|"]
         print(self.rows[0], flush=True)
 
-    def add(self, number, outcome, seconds, said):
-        title = CHECKS[number][0]
-        print(f"{number:2} {title:24} {seconds:6.1f} s  {outcome}: {said}", flush=True)
-        first = said.splitlines()[0].replace("|", "/")
-        self.rows.append(f"| {number}. {title} | {outcome} | {seconds:.1f} | {first} |")
+    def add(self, check, outcome, seconds, said):
+        print(f"{check.number:2} {check.name:16} {seconds:6.1f} s  {outcome}: {said}", flush=True)
+        first = said.partition("\n")[0].replace("|", "/")
+        self.rows.append(f"| {check.number}. {check.name} | {outcome} | {seconds:.1f} | {first} |")
+        self.write()
+
+    def end(self, names):
+        """Names the checks of each outcome but "ok"."""
+        for outcome, checks in names.items():
+            if outcome != "ok" and checks:
+                print(f"{outcome}: {', '.join(checks)}", flush=True)
+                self.light.tables += ["", f"{outcome}: {', '.join(checks)}"]
+        self.write()
+        print(f"{self.out} has the figures", flush=True)
+
+    def write(self):
         self.out.write_text("\n".join([*self.rows, *self.light.tables]) + "\n")
 
 
-def check(light, report, number):
-    """False if the check failed."""
-    began = time.monotonic()
+def make(check, light):
+    """The outcome, and what was seen."""
     try:
-        outcome, said = "ok", CHECKS[number][1](light)
+        return "ok", check.run(light)
     except Open as reason:
-        outcome, said = "open", str(reason)
+        return "open", str(reason)
+    except TooLate as late:
+        return "TOO LONG", str(late)
     except Failed as failure:
-        outcome, said = "FAILED", str(failure)
+        return "FAILED", str(failure)
     except Exception as error:  # the page is written in any case
-        outcome, said = "FAILED", f"{type(error).__name__}: {error}"
-    report.add(number, outcome, time.monotonic() - began, said)
-    return outcome != "FAILED"
+        return "FAILED", f"{type(error).__name__}: {error}"
+
+
+def make_all(light, report):
+    """Names of checks by their outcome."""
+    names = collections.defaultdict(list)
+    for check in light.args.only:
+        if names["FAILED"] and not light.args.keep_going:
+            outcome = "not begun after a failure"
+        elif not light.begin(check):
+            outcome = "no time was left for"
+        else:
+            began = time.monotonic()
+            outcome, said = make(check, light)
+            report.add(check, outcome, time.monotonic() - began, said)
+        names[outcome].append(check.name)
+    return names
 
 
 def main():
@@ -157,15 +219,9 @@ def main():
         folder.mkdir(parents=True, exist_ok=True)
         light = Light(args, folder.absolute())
         report = Report(light, args.out)
-        failed = []
-        for number in args.only:
-            if not check(light, report, number):
-                failed.append(number)
-                if not args.keep_going:
-                    break
-    failure = f"failed: {failed}" if args.keep_going else "stopped at the first failure"
-    print(failure if failed else f"{args.out} has the figures", flush=True)
-    return 1 if failed else 0
+        names = make_all(light, report)
+        report.end(names)
+    return 1 if names["FAILED"] or names["TOO LONG"] else 0
 
 
 if __name__ == "__main__":

@@ -1,33 +1,22 @@
-"""The checks of first_light.py. Each returns what it found, in a line, or throws Failed or Open."""
+"""Checks of first_light.py on one device. Each returns what was seen, in a line, or throws Failed or Open."""
 
 import collections
 import json
 import re
-import shutil
 import signal
 import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from first_light_runs import (AS_ONE_HOST_A_RANK, DIGITS, MPIRUN, NCCL_ON_ONE_GPU, RECIPES, ROOT, Failed,
-                              Open, Run, execute, require_close)
+import algorithms
+from first_light_runs import (DETERMINISTIC, DIGITS, EXPORTED, NO_DETERMINISTIC, NO_EVAL, RECIPES, ROOT,
+                              Failed, Open, Run, classes, duration, execute, require_close, require_graphs)
 
-sys.path.insert(0, str(ROOT / "bench"))
-import algorithms  # noqa: E402
-import gpu  # noqa: E402
-from measure import Failed as NotMeasured  # noqa: E402
-
-EXPORTED = ROOT / "examples/exported_recipe.toml"
-NO_EVAL = ("train.eval_interval=0ep", "checkpoint.interval=0ep")
 LOADS_WITHIN_S = 30
 HALTS = re.compile(r"cuda\w*Synchronize|cuda(Memcpy|Malloc|Free)$")
-# Deterministic kernels of cuBLAS need a workspace of a fixed size.
-DETERMINISTIC = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 # A model that holds far more activations than weights: what forward keeps of a sample is the layers' inputs.
 DEEP = RECIPES / "digits_mlp.toml", f"model.hidden={[512] * 32}", *NO_EVAL
-NO_GRAPHS = "cuda_graphs has no effect"
 DEEP_BYTES = 32 * 512 * 4
 # Keys with which two algorithms act in three steps.
 IN_THREE_STEPS = {"gyro_dropout": {"sigma": 2, "tau": 1},
@@ -35,22 +24,8 @@ IN_THREE_STEPS = {"gyro_dropout": {"sigma": 2, "tau": 1},
                                         "step_size": 64}}
 
 
-def duration(steps):
-    return f"train.max_duration={steps}ba"
-
-
-def classes(count):
-    """For the kernel of losses over many; a multiple of 8 is read in packs."""
-    return f"model.vocab_size={count}", f"data.train.vocab={count}"
-
-
-def require_graphs(run):
-    if NO_GRAPHS in run.text:
-        raise Failed(run.text[run.text.index(NO_GRAPHS):].splitlines()[0])
-
-
 def loads(light):
-    """1. tutti starts, sees the device and does a step."""
+    """tutti starts, sees the device and does a step."""
     version = light.runner.ask("--version")
     if version.code != 0:
         raise Failed(version.end())
@@ -65,7 +40,7 @@ def loads(light):
 
 
 def learns_digits(light):
-    """2. The CPU's losses, and the same bits twice, the second time by graphs too."""
+    """The CPU's losses, and the same bits twice, the second time by graphs too."""
     settings = duration(light.steps(45, 12)), "data.eval.subset_num_batches=1"
     cpu = light.runner.train("digits-cpu", DIGITS, *settings, kind="cpu")
     one = light.runner.train("digits", DIGITS, *settings)
@@ -91,7 +66,7 @@ def matches_cpu(light, workload, settings, first, rest):
 def matches_torch(light, steps, batch, precision, tolerance):
     """gpt_tiny beside PyTorch's eager: the same initial weights and batches."""
     peer = execute([light.python, ROOT / "bench/peer_losses.py", light.folder, "--steps", steps, "--batch",
-                    batch, "--device", light.peer_device(), "--precision", precision], light.args.timeout)
+                    batch, "--device", light.peer_device(), "--precision", precision], light.runner.seconds())
     if peer.code != 0:
         raise Failed(peer.end())
     recipe = re.sub(r"\[data.train\]\n(.+\n)+", f"""[data.train]
@@ -107,7 +82,7 @@ device_batch_size = {batch}
 
 
 def learns_models(light):
-    """3. A GPT and a ResNet."""
+    """A GPT and a ResNet."""
     steps, batch = light.steps(10, 2), 8 if light.is_gpu else 1
     small = duration(steps), f"data.train.device_batch_size={batch}"
     gpts = {count: matches_cpu(light, "gpt_tiny", [*small, *classes(count)], 1e-5, 1e-3)[0]
@@ -139,13 +114,13 @@ def run_algorithm(light, case, steps):
                                      environment=DETERMINISTIC)
             require_close(run.losses(), cpu.losses(), light.tolerance(2e-2), f"deterministic_mode={mode}")
     except Failed as reason:
-        refused = "does not have a deterministic implementation" in str(reason)
+        refused = NO_DETERMINISTIC in str(reason)
         failure = None if refused else f"{kind}: {reason}"
     return kind, failure, refused
 
 
 def runs_algorithms(light):
-    """4. All algorithms; all that fail are named."""
+    """All algorithms; all that fail are named."""
     cases = {case[1]: case for case in algorithms.step_cases()}.values()
     with ThreadPoolExecutor(light.args.jobs) as pool:
         found = list(pool.map(lambda case: run_algorithm(light, case, 3), cases))
@@ -157,36 +132,6 @@ def runs_algorithms(light):
             f"deterministic kernels: {refused or 'none'}")
 
 
-def program(name, *folders):
-    there = (f"{folder}/{name}" for folder in folders if Path(folder, name).exists())
-    return shutil.which(name) or next(there, None)
-
-
-def touches_its_memory(light):
-    """5. Accesses outside of what was allocated."""
-    sanitizer = program("compute-sanitizer", "/usr/local/cuda/bin", "/usr/local/cuda/compute-sanitizer")
-    if not light.is_gpu or not sanitizer:
-        raise Open("compute-sanitizer is not there" if light.is_gpu else "needs CUDA")
-    gpt = RECIPES / "gpt_tiny.toml"
-    recipes = {"digits": [DIGITS], "gpt_tiny": [gpt, *classes(2047)],
-               "gpt_tiny bf16": [gpt, *classes(2048), "train.precision=amp_bf16"]}
-    return ", ".join(f"{name}: {sanitize(light, sanitizer, *recipe)}" for name, recipe in recipes.items())
-
-
-def sanitize(light, sanitizer, recipe, *settings):
-    run = light.runner.new_folder("sanitized")
-    said = light.runner.try_train(run, recipe, *settings, duration(3), "train.hang_timeout=10m",
-                                  launcher=[sanitizer, "--tool", "memcheck", "--report-api-errors", "no",
-                                            "--error-exitcode", "9"],
-                                  environment={"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
-    if said.code != 0:
-        raise Failed(said.end(40))
-    summary = re.search(r"ERROR SUMMARY: (.*)", said.text)
-    if not summary:
-        raise Failed(f"compute-sanitizer says nothing\n{said.end()}")
-    return summary[1]
-
-
 def survives(light, name, *settings):
     run = light.runner.train(name, *DEEP, duration(2), "train.grad_accum=auto", *settings)
     if run.grad_accum() < 2:
@@ -195,7 +140,7 @@ def survives(light, name, *settings):
 
 
 def runs_out_of_memory(light):
-    """6. By a budget, with the bits of that grad_accum set by hand; then for real."""
+    """By a budget, with the bits of that grad_accum set by hand; then for real."""
     batch = "data.train.device_batch_size=2048"
     peak = light.runner.train("memory", *DEEP, duration(1), batch).peak_mb()
     budget = survives(light, "budget", batch, f"device.memory_budget_mb={0.7 * peak:.0f}")
@@ -212,30 +157,6 @@ def runs_out_of_memory(light):
             f"{real.peak_mb():.0f} MB")
 
 
-def joins_ranks(light):
-    """7. Two ranks: sums in the memory of the host, then NCCL."""
-    two = duration(light.steps(45, 12)), "data.eval.subset_num_batches=1"
-    mpi = {"launcher": [MPIRUN, "-np", 2]}
-    cpu = light.runner.train("two-cpu", DIGITS, *two, kind="cpu", **mpi)
-    staged = light.runner.train("two-staged", DIGITS, *two, "collectives.backend=mpi", **mpi)
-    local = light.runner.train("two-local", DIGITS, *two, "collectives.backend=local",
-                               more=("--local-ranks", 2))
-    found = require_close(staged.losses(), cpu.losses(), light.tolerance(1e-4), "2 ranks beside the CPU")
-    light.runner.require_same_weights(staged, local, "2 ranks by mpirun and in one process")
-    said = f"2 ranks, staged: {found:.1e} from the CPU, the same bits by mpirun and in one process"
-    run = light.runner.new_folder("two-nccl")
-    nccl = light.runner.try_train(run, DIGITS, *two, "collectives.backend=nccl", environment=NCCL_ON_ONE_GPU,
-                                  launcher=[*mpi["launcher"], *AS_ONE_HOST_A_RANK])
-    refused = re.search(r"ncclCommInitRankConfig failed.*|connecting GPUs failed.*", nccl.text)
-    if refused and light.torch["devices"] < 2:
-        raise Open(f"{said}; NCCL refused two ranks on one GPU: {refused[0]}")
-    if nccl.code != 0:
-        raise Failed(f"{said}; NCCL: exit code {nccl.code}\n{nccl.end()}")
-    # A sum of two numbers has one order.
-    light.runner.require_same_weights(staged, Run(run, nccl), "NCCL beside staged sums")
-    return f"{said}, and by NCCL ({nccl.seconds:.0f} s)"
-
-
 def killed_run(light, settings):
     """A run that was killed after its first checkpoint, and the step of its newest one."""
     run = light.runner.new_folder("killed")
@@ -243,7 +164,7 @@ def killed_run(light, settings):
     with said.open("w") as log:
         endless = light.runner.command(run, DIGITS, [duration(10**6), *settings])
         process = subprocess.Popen([str(word) for word in endless], stdout=log, stderr=log)
-    until = time.monotonic() + light.args.timeout
+    until = time.monotonic() + light.runner.seconds()
     while not newest.is_symlink() and process.poll() is None and time.monotonic() < until:
         time.sleep(0.001)
     process.kill()
@@ -253,7 +174,7 @@ def killed_run(light, settings):
 
 
 def resumes_after_a_kill(light):
-    """8. kill -9 after a checkpoint, then a resume."""
+    """kill -9 after a checkpoint, then a resume."""
     settings = "checkpoint.interval=10ba", "checkpoint.keep=2", "train.eval_interval=0ep"
     run, saved = killed_run(light, settings)
     settings = duration(saved + light.steps(200, 40)), *settings
@@ -296,7 +217,7 @@ def host_waits_of_test_device(light, steps):
 
 
 def waits_for_the_device(light):
-    """9. Calls in which the host waits, a step; on the tests' device, the difference of two runs."""
+    """Calls in which the host waits, a step; on the tests' device, the difference of two runs."""
     steps = 20
     if light.is_gpu:
         a_step = host_waits_of_traces(light, steps)
@@ -308,7 +229,7 @@ def waits_for_the_device(light):
 
 
 def spends_less(light):
-    """10. Less memory or time with the bits of the plain run."""
+    """Less memory or time with the bits of the plain run."""
     settings = [duration(light.steps(6, 6)), *classes(2048), "data.train.device_batch_size=2",
                 "train.deterministic_mode=true", *NO_EVAL]
     variants = {"plain": [],
@@ -328,7 +249,7 @@ def spends_less(light):
 
 
 def replays(light):
-    """11. A recorded run again, on the device and on the CPU."""
+    """A recorded run again, on the device and on the CPU."""
     run = light.runner.train("recorded", DIGITS, duration(light.steps(20, 8)),
                              "data.eval.subset_num_batches=1")
     for more in ([], ["--on-cpu"]):
@@ -339,36 +260,9 @@ def replays(light):
 
 
 def trains_programs(light):
-    """12. A network of torch.export."""
+    """A network of torch.export."""
     settings = duration(light.steps(20, 4)), "data.eval.subset_num_batches=1"
     cpu, run = (light.runner.train(f"exported-{kind}", EXPORTED, *settings, kind=kind)
                 for kind in ("cpu", light.args.kind))
     found = require_close(run.losses(), cpu.losses(), light.tolerance(1e-3), "an exported net beside the CPU")
     return f"losses of {len(run.losses())} steps {found:.1e} from the CPU's"
-
-
-def is_fast(light):
-    """13. Beside PyTorch. What is slower than aimed at is said, and is no failure."""
-    chosen = light.args.workloads or (gpu.DEFAULT if light.is_gpu else ["digits_mlp"])
-    options = ["--tutti", str(light.runner.tutti), "--python", str(light.python), "--kind", light.args.kind,
-               "--seconds", str(light.args.seconds), "--card", light.card(), "--workloads", *chosen]
-    if not light.is_gpu:
-        options += ["--steps", str(light.steps(0, 20)), "--rounds", "1", "--peers", "eager"]
-    light.tables.append("")
-    try:
-        comparisons = gpu.measure(gpu.arguments(options), light.add_row)
-    except NotMeasured as failure:
-        raise Failed(str(failure)) from None
-    missing = [f"{one.workload}, {peer}: {why}" for one in comparisons for peer, why in one.missing.items()]
-    if missing:
-        raise Open("; ".join(missing))
-    missed = [text for one in comparisons for text in one.missed()]
-    return "missed: " + ", ".join(missed) if missed else "all aims are reached"
-
-
-CHECKS = {1: ("loads", loads), 2: ("digits", learns_digits), 3: ("models", learns_models),
-          4: ("algorithms", runs_algorithms), 5: ("memcheck", touches_its_memory),
-          6: ("out of memory", runs_out_of_memory), 7: ("two ranks", joins_ranks),
-          8: ("kill and resume", resumes_after_a_kill), 9: ("host waits", waits_for_the_device),
-          10: ("less memory or time", spends_less), 11: ("replay", replays),
-          12: ("exported net", trains_programs), 13: ("throughput", is_fast)}

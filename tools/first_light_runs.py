@@ -1,18 +1,33 @@
 """Runs of tutti for first_light.py: started, timed, read."""
 
+import contextlib
+import functools
 import itertools
 import json
 import math
 import os
-import signal
+import statistics
 import subprocess
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+from measure import end_session  # noqa: E402
+
 RECIPES = ROOT / "bench/recipes"
 MPIRUN = ROOT / "tools/mpirun.sh"
-DIGITS = ROOT / "examples/digits.toml"
+DIGITS, EXPORTED = ROOT / "examples/digits.toml", ROOT / "examples/exported_recipe.toml"
+NO_EVAL = ("train.eval_interval=0ep", "checkpoint.interval=0ep")
+SMALL_EVAL = "data.eval.subset_num_batches=1"
+# Kernels for attention have the same bits twice in this mode alone; those of cuBLAS need a
+# workspace of a fixed size.
+SAME_BITS = "train.deterministic_mode=true"
+DETERMINISTIC = {"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+NO_DETERMINISTIC = "does not have a deterministic implementation"
+NO_GRAPHS = "cuda_graphs has no effect"
 # With the rank's own host for NCCL, which else refuses two ranks on one GPU; they talk by sockets then.
 AS_ONE_HOST_A_RANK = ["sh", "-c", 'NCCL_HOSTID=rank$OMPI_COMM_WORLD_RANK exec "$@"', "sh"]
 NCCL_ON_ONE_GPU = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "NCCL_NVLS_ENABLE": "0",
@@ -21,6 +36,10 @@ NCCL_ON_ONE_GPU = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "NCCL_NVL
 
 class Failed(Exception):
     """A check failed."""
+
+
+class TooLate(Failed):
+    """A command did not end in time, and was ended."""
 
 
 class Open(Exception):
@@ -45,10 +64,26 @@ def execute(command, timeout, environment=None, cwd=None):
     try:
         text, _ = process.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        text, _ = process.communicate()
-        raise Failed(f"still running after {timeout} s: {' '.join(command)}\n{text[-2000:]}") from None
+        end_session(process.pid)
+        text = ""
+        with contextlib.suppress(subprocess.TimeoutExpired):  # a process may hang in the driver for good
+            text, _ = process.communicate(timeout=10)
+        raise TooLate(f"still running after {timeout:.0f} s: {' '.join(command)}\n{text[-2000:]}") from None
     return Finished(command, process.returncode, text, time.monotonic() - began)
+
+
+def duration(steps):
+    return f"train.max_duration={steps}ba"
+
+
+def classes(count):
+    """For the kernel of losses over many; a multiple of 8 is read in packs."""
+    return f"model.vocab_size={count}", f"data.train.vocab={count}"
+
+
+def require_graphs(run):
+    if NO_GRAPHS in run.text:
+        raise Failed(run.text[run.text.index(NO_GRAPHS):].splitlines()[0])
 
 
 def words(settings):
@@ -69,6 +104,17 @@ class Run:
     def losses(self):
         return [float(line["loss"]) for line in self.lines()]
 
+    def step_ms(self, warmup):
+        """Median over the steps after `warmup`."""
+        return statistics.median(line["step_ms"] for line in self.lines()[warmup:])
+
+    def result(self):
+        return json.loads((self.folder / "result.json").read_text())
+
+    def evaluated(self, metric="loss"):
+        """The last value of a metric of [data.eval]."""
+        return float(self.result()["metrics"][f"eval/{metric}"]["last"])
+
     def peak_mb(self):
         return max(line["memory_peak_mb"] for line in self.lines())
 
@@ -81,7 +127,15 @@ class Runner:
 
     def __init__(self, tutti, kind, folder, timeout):
         self.tutti, self.kind, self.folder, self.timeout = tutti, kind, folder, timeout
+        self.until = math.inf  # of the monotonic clock: all commands end by then
         self.numbers = itertools.count(1)  # several threads ask
+
+    def seconds(self):
+        """How long a command that begins now may take."""
+        seconds = min(self.timeout, self.until - time.monotonic())
+        if seconds <= 0:
+            raise TooLate("the check's time is over")
+        return seconds
 
     def new_folder(self, name):
         return self.folder / f"{next(self.numbers):03}-{name}"
@@ -92,7 +146,7 @@ class Runner:
 
     def try_train(self, run, recipe, *settings, kind=None, launcher=(), more=(), environment=None):
         command = [*launcher, *self.command(run, recipe, settings, kind), *more]
-        return execute(command, self.timeout, environment)
+        return execute(command, self.seconds(), environment)
 
     def train(self, name, recipe, *settings, **options):
         """A training that must go well. `recipe`: a path, or a recipe's text."""
@@ -107,13 +161,17 @@ class Runner:
 
     def ask(self, *arguments):
         """What another command of tutti says, and its exit code."""
-        return execute([self.tutti, *arguments], self.timeout)
+        return execute([self.tutti, *arguments], self.seconds())
+
+    def answer(self, *arguments):
+        """What another command says, which must end well."""
+        said = self.ask(*arguments)
+        if said.code != 0:
+            raise Failed(f"tutti {arguments[0]}: exit code {said.code}\n{said.end()}")
+        return said.text
 
     def digest(self, run):
-        said = self.ask("inspect", run.folder, "--digest")
-        if said.code != 0:
-            raise Failed(said.end())
-        return said.text.split()[-1]
+        return self.answer("inspect", run.folder, "--digest").split()[-1]
 
     def require_same(self, one, two, what):
         """The digests of all steps and of the weights in the end must be equal."""
@@ -145,3 +203,22 @@ def require_close(losses, expected, tolerance, what):
         raise Failed(f"{what}: losses differ by {found:.1e}, at most {tolerance:g} was expected; first in "
                      f"step {step}: {losses[step - 1]:.9g} and not {expected[step - 1]:.9g}")
     return found
+
+
+def at_once(calls, jobs):
+    """Results of functions by their names; up to `jobs` run at a time."""
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = {name: pool.submit(call) for name, call in calls.items()}
+    return {name: future.result() for name, future in futures.items()}
+
+
+def beside_cpu(light, name, recipe, *settings, tolerance, is_exact=True, **options):
+    """A training on the device and one on the CPU, whose losses must be the same, and the difference.
+    `is_exact`: to the bit on the tests' device."""
+    runs = at_once({kind: functools.partial(light.runner.train, f"{name}-{kind}", recipe, *settings,
+                                            kind=kind, **options)
+                    for kind in ("cpu", light.args.kind)}, 2)
+    cpu, run = runs["cpu"], runs[light.args.kind]
+    tolerance = light.tolerance(tolerance) if is_exact else tolerance
+    difference = require_close(run.losses(), cpu.losses(), tolerance, f"{name} beside the CPU")
+    return run, cpu, difference
