@@ -6,11 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "tensors/rank_topology.h"
+#include "tensors/placement.h"
 
 namespace tutti {
-
-using Shape = std::vector<int64_t>;
 
 // A rank's piece of a parameter: rows [offset[0], offset[0] + extent[0]) of a tensor of `shape`. Optimizers,
 // algorithms, callbacks and checkpoints see parameters only so. Unsharded, extent equals shape.
