@@ -125,6 +125,9 @@ class UnitSync final : public GradientSync, private UnitGradients::Owner {
     return like;
   }
 
+  CutPtr cut_of(const Bucket& bucket) const {
+    return cut_by_rows(bucket, like_, state_.views, state_.topology.share.pieces);
+  }
   int64_t part_size(const Place& place) const { return place.cut->part_size(state_.topology.share.index); }
 
   void allocate_all() {
@@ -133,7 +136,7 @@ class UnitSync final : public GradientSync, private UnitGradients::Owner {
     for (std::size_t b = 0; b < gradients_.buckets().size(); ++b) {
       const Bucket& bucket = gradients_.buckets()[b];
       Place place{.turn = gradients_.unit_of(b) == 0 ? kRootTurn : b % kRootTurn,
-                  .largest = cut_by_rows(bucket, like_, state_.topology.share.pieces)->largest_part()};
+                  .largest = cut_of(bucket)->largest_part()};
       place.direct = std::ranges::all_of(bucket.slots, [&](const BucketSlot& slot) {
         return like_[slot.parameter].scalar_type() == bucket.dtype;
       });
@@ -160,8 +163,8 @@ class UnitSync final : public GradientSync, private UnitGradients::Owner {
       }
       Place& place = buckets_[b];
       place.index = static_cast<int>(live_.size());
-      place.cut = cut_by_rows(bucket, like_, state_.topology.share.pieces);
-      place.rows.emplace(bucket, like_, state_.topology.share, RowsOfRank::In::kPart);
+      place.cut = cut_of(bucket);
+      place.rows.emplace(bucket, like_, state_.views, state_.topology.share, RowsOfRank::In::kPart);
       place.names = place.rows->parts(names);
       if (part_size(place) == 0) TUTTI_PROBE("sharding: a rank has no row of a unit");
       if (!place.direct) TUTTI_PROBE("sharding: sums of a unit are cast");
