@@ -82,7 +82,7 @@ void ExportedWeights::repeat(const std::string& name, const std::string& other) 
 at::Tensor ExportedWeights::read(const std::string& source) const {
   const TensorSource::Entry& entry = tensors_.at(source);
   at::Tensor whole = at::empty(entry.shape, entry.dtype);
-  tensors_.read(source, {0, entry.shape.empty() ? 1 : whole.size(0)}, whole);
+  tensors_.read(source, whole_region(entry.shape), whole);
   return whole;
 }
 

@@ -35,7 +35,7 @@ void write_checkpoint(Disk& disk, const Trainee& trainee, const RunState& state,
                       const std::string& latest) {
   if (disk.exists(folder)) throw UserError({folder}, "exists already; --out names another folder");
   const std::string unfinished = folder + kUnfinished;
-  CheckpointManifest manifest{{write_rank_file(disk, unfinished, 0, checkpoint_pieces(trainee, 1, 0))},
+  CheckpointManifest manifest{{write_rank_file(disk, unfinished, 0, checkpoint_pieces(trainee))},
                               state.to_json()};
   publish_checkpoint(disk, unfinished, folder, manifest, latest);
 }

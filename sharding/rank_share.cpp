@@ -9,8 +9,10 @@ namespace tutti {
 RankTopology topology_of(const ShardingSettings& sharding, int rank, int world) {
   using enum ShardingStrategy;
   RankTopology place{.rank = rank, .world = world, .data_rank = rank, .data_world = world};
-  if (sharding.strategy == kNone || world == 1) return place;
-  const int pieces = sharding.strategy == kHybrid ? sharding.shard_size.value : world;
+  if (world == 1) return place;
+  const int pieces = sharding.strategy == kNone     ? 1
+                     : sharding.strategy == kHybrid ? sharding.shard_size.value
+                                                    : world;
   if (pieces < 1 || world % pieces != 0)
     throw UserError("shard_size = " + std::to_string(pieces) +
                     ": expected a divisor of the number of ranks, " + std::to_string(world));

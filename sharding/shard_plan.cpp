@@ -10,12 +10,21 @@
 namespace tutti {
 namespace {
 
-// The rows that a rank has in its part, as elements of the parameter's memory.
-ElementRange elements(const at::Tensor& parameter, const Share& share) {
-  if (parameter.dim() == 0) return {0, share.index == 0 ? 1 : 0};
+// A parameter's rows in a rank's part.
+struct PartOfParameter {
+  Shape sizes;
+  ElementRange elements;  // of the parameter's memory
+};
+
+PartOfParameter part_of(const at::Tensor& parameter, const ParamView& view, const Share& share) {
+  TUTTI_ASSERT(view.placement == row_placement(parameter.sizes()),
+               view.name + ": flat memory is cut by rows of dim 0 alone");
+  TUTTI_ASSERT(can_cut(parameter), view.name + ": its rows are not outermost in memory");
+  if (parameter.dim() == 0) return {{}, {0, share.index == 0 ? 1 : 0}};
+  TensorRegion region = region_of(parameter.sizes(), view.placement, share);
   const int64_t row = parameter.size(0) > 0 ? parameter.numel() / parameter.size(0) : 0;
-  const Rows rows = rows_of_piece(parameter, share.pieces, share.index);
-  return {rows.begin * row, rows.end * row};
+  const int64_t begin = region.offset[0] * row, count = region.extent[0] * row;
+  return {std::move(region.extent), {begin, begin + count}};
 }
 
 }  // namespace
@@ -25,13 +34,14 @@ bool can_cut(const at::Tensor& tensor) {
   return tensor.is_non_overlapping_and_dense() && tensor.stride(0) == tensor.numel() / tensor.size(0);
 }
 
-CutPtr cut_by_rows(const Bucket& bucket, const std::vector<at::Tensor>& parameters, int pieces) {
+CutPtr cut_by_rows(const Bucket& bucket, const std::vector<at::Tensor>& parameters,
+                   const std::vector<ParamView>& views, int pieces) {
   std::vector<std::vector<ElementRange>> parts(static_cast<std::size_t>(pieces));
   for (int rank = 0; rank < pieces; ++rank)
     for (const BucketSlot& slot : bucket.slots) {
-      TUTTI_ASSERT(can_cut(parameters[slot.parameter]), "a parameter whose rows are not outermost in memory");
-      const ElementRange own = elements(parameters[slot.parameter], {pieces, rank});
-      if (own.begin == own.end && parameters[slot.parameter].numel() > 0)
+      const at::Tensor& parameter = parameters[slot.parameter];
+      const ElementRange own = part_of(parameter, views[slot.parameter], {pieces, rank}).elements;
+      if (own.begin == own.end && parameter.numel() > 0)
         TUTTI_PROBE("sharding: a parameter has fewer rows than ranks");
       if (own.begin < own.end)
         parts[static_cast<std::size_t>(rank)].push_back({slot.offset + own.begin, slot.offset + own.end});
@@ -39,15 +49,13 @@ CutPtr cut_by_rows(const Bucket& bucket, const std::vector<at::Tensor>& paramete
   return std::make_shared<const Cut>(parts);
 }
 
-RowsOfRank::RowsOfRank(const Bucket& bucket, const std::vector<at::Tensor>& parameters, const Share& share,
-                       In in)
+RowsOfRank::RowsOfRank(const Bucket& bucket, const std::vector<at::Tensor>& parameters,
+                       const std::vector<ParamView>& views, const Share& share, In in)
     : item_(bucket.item()), first_(share.index == 0) {
   int64_t end = 0;
   for (const BucketSlot& slot : bucket.slots) {
     const at::Tensor& parameter = parameters[slot.parameter];
-    Shape sizes = parameter.sizes().vec();
-    if (!sizes.empty()) sizes[0] = rows_of_piece(parameter, share.pieces, share.index).count();
-    const ElementRange own = elements(parameter, share);
+    auto [sizes, own] = part_of(parameter, views[slot.parameter], share);
     const int64_t begin = in == In::kWhole ? slot.offset + own.begin : end;
     end = begin + own.end - own.begin;
     slots_.push_back(

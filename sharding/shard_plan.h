@@ -13,17 +13,22 @@
 
 namespace tutti {
 
-// Cuts the parameters of a bucket over ranks, each by rows of dim 0 (rows_of_piece); scalars belong to the
-// first rank. A rank's part has its rows of each slot, in the order of the slots. The cut depends only on
-// sizes and dtypes, so all ranks have the same cut. Asserts that rows are outermost in memory (can_cut).
-CutPtr cut_by_rows(const Bucket& bucket, const std::vector<at::Tensor>& parameters, int pieces);
+// Flat memory is cut by rows of dim 0, which are contiguous in memory, and no other way: this file asserts
+// that parameters have row_placement and that rows are outermost in memory (can_cut). Scalars belong to the
+// first rank. `parameters`: of the model, or tensors of their sizes, strides and dtypes; `views`: by parameter.
+
+// Cuts the parameters of a bucket over ranks. A rank's part has its rows of each slot, in the order of the
+// slots. The cut depends only on sizes, dtypes and placements, so all ranks have the same cut.
+CutPtr cut_by_rows(const Bucket& bucket, const std::vector<at::Tensor>& parameters,
+                   const std::vector<ParamView>& views, int pieces);
 
 // Finds a rank's rows of a bucket in memory (flat, of the bucket's dtype).
 class RowsOfRank {
  public:
   // The place of the rows: dense, as in cut_by_rows, or at their places in the whole bucket.
   enum class In { kPart, kWhole };
-  RowsOfRank(const Bucket& bucket, const std::vector<at::Tensor>& parameters, const Share& share, In in);
+  RowsOfRank(const Bucket& bucket, const std::vector<at::Tensor>& parameters,
+             const std::vector<ParamView>& views, const Share& share, In in);
 
   // The rows of each slot, with the sizes of its ParamView and the strides of the parameter. A scalar is a
   // separate zero on all ranks but the first.

@@ -67,7 +67,7 @@ ShardedParameters::ShardedParameters(Trainee& trainee, const std::vector<Unit>& 
   for (std::size_t u = 0; u < units.size(); ++u) {
     first_.push_back(blocks_.size());
     for (Bucket& bucket : buckets_of(units[u], all)) {
-      const CutPtr cut = cut_by_rows(bucket, all, trainee.topology.share.pieces);
+      const CutPtr cut = cut_by_rows(bucket, all, trainee.views, trainee.topology.share.pieces);
       blocks_.push_back({u, std::move(bucket), cut, {}, {}});
     }
   }
@@ -148,7 +148,7 @@ void ShardedParameters::bind(const std::vector<at::Tensor>& memory) {
     else if (!on_host)
       block.part = block.part.narrow(0, 0, size);
     if (!offloads()) block.exact = same ? block.part : at::empty({size}, trainee_.device.options(exact));
-    const RowsOfRank place(block.layout, all, trainee_.topology.share,
+    const RowsOfRank place(block.layout, all, trainee_.views, trainee_.topology.share,
                            stays_ ? RowsOfRank::In::kWhole : RowsOfRank::In::kPart);
     const auto rows = place.rows(block.exact);
     for (std::size_t s = 0; s < rows.size(); ++s) {

@@ -4,49 +4,40 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "tensors/rank_topology.h"
+#include "tensors/placement.h"
 
 namespace tutti {
 
-using Shape = std::vector<int64_t>;
-
-// A rank's piece of a parameter: rows [offset[0], offset[0] + extent[0]) of a tensor of `shape`. Optimizers,
-// algorithms, callbacks and checkpoints see parameters only so. Unsharded, extent equals shape.
+// A rank's piece of a parameter: `region` of a tensor of `shape`. Optimizers, algorithms, callbacks and
+// checkpoints see parameters only so. Unsharded, the region is the whole.
 struct ParamView {
-  std::string name;   // "layer1.0.conv1.weight"
-  Shape shape;        // of the whole tensor
-  Shape offset;       // of this piece in the whole tensor; zeros if unsharded
-  Shape extent;       // of this piece
-  at::Tensor tensor;  // the piece, sizes = extent; a leaf, which requires grad if trained
-  at::Tensor grad;    // the reduced gradient of the piece, strides equal to `tensor`'s; undefined before the
-                      // first step, on all ranks alike, also on ranks without rows
+  std::string name;     // "layer1.0.conv1.weight"
+  Shape shape;          // of the whole tensor
+  Placement placement;  // of the whole tensor on the ranks
+  TensorRegion region;  // of this piece in the whole tensor
+  at::Tensor tensor;    // the piece, sizes = region.extent; a leaf, which requires grad if trained
+  at::Tensor grad;  // the reduced gradient of the piece, strides equal to `tensor`'s; undefined before the
+                    // first step, on all ranks alike, also on ranks without rows
   bool trained = true;  // false: never; optimizers have no state for it
   // Where optimizers update the piece, if pinned memory of the host has their state, and maybe `tensor` too.
   std::optional<c10::Device> offloaded_from;
-  bool owned = true;  // false: a copy of a scalar of another rank, which sums over ranks leave out
+  bool owned = true;  // false: a copy of another rank's piece, as of a scalar
 
-  bool whole() const { return extent == shape; }
+  bool whole() const { return region.extent == shape; }
+  // True if this rank's numbers count in sums over ranks. Sums (tensors/norms.h) are of whole rows: asserts
+  // that the piece has whole rows.
+  bool counts_in_sums() const;
   // This rank's summand in a sum over ranks of numbers of the piece, such as `grad`; undefined: none.
-  at::Tensor part_of_sum(const at::Tensor& numbers) const { return owned ? numbers : at::Tensor(); }
+  at::Tensor part_of_sum(const at::Tensor& numbers) const;
 };
 
 // The unsharded view of a parameter.
 ParamView whole_view(std::string name, at::Tensor tensor);
 
-// Rows [begin, end) of dim 0 in piece `index` of `pieces`: ceil(rows / pieces) rows each, the last pieces
-// fewer or none. A scalar counts as one row.
-struct Rows {
-  int64_t begin = 0;
-  int64_t end = 0;
-  int64_t count() const { return end - begin; }
-};
-Rows rows_of_piece(int64_t rows, int pieces, int index);
-Rows rows_of_piece(const at::Tensor& tensor, int pieces, int index);
-
-// The view of a rank that has a share of the parameter: a copy of its rows, dense and with the order of
-// dimensions in memory of `tensor`. All ranks copy a scalar; the first rank owns it.
+// The view of a rank that has a share of the parameter (row_placement): a copy of its region, dense and with
+// the order of dimensions in memory of `tensor`. Of the ranks with one region the first of kShard owns the
+// numbers.
 ParamView shared_view(std::string name, const at::Tensor& tensor, const Share& share);
 
 }  // namespace tutti

@@ -1,13 +1,30 @@
 #pragma once
 
+#include <cstdint>
+
 namespace tutti {
 
-// A rank's share of the parameters. Replicas have equal shares.
+// The axes on which ranks are arranged (collectives/mesh.h), outermost first.
+enum class Axis : uint8_t { kReplicate, kShard };
+inline constexpr int kAxes = 2;
+
+// One of several ranks: of an axis, or of ranks that share a piece of work.
+struct AxisRank {
+  int size = 1;  // number of ranks
+  int index = 0;
+};
+
+// The coordinates of a rank on the axes. Ranks of the axis kShard share the parameters; `Placement` says how.
+// Replicas have equal shares.
 struct Share {
-  int pieces = 1;  // that each parameter is cut into
+  int pieces = 1;  // the size of kShard
   int index = 0;   // of this rank's piece: its shard
   int replicas = 1;
   int replica = 0;
+
+  AxisRank on(Axis axis) const {
+    return axis == Axis::kShard ? AxisRank{pieces, index} : AxisRank{replicas, replica};
+  }
 };
 
 // The place of a rank among the ranks of a run. `data_rank` counts ranks whose batches differ; samplers,

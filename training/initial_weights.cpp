@@ -49,7 +49,7 @@ std::set<std::string> weights_of_projections(Model& model) {
   return names;
 }
 
-bool is_turned(at::IntArrayRef shape, const Shape& other) {
+bool is_turned(const Shape& shape, const Shape& other) {
   return shape.size() == 2 && other.size() == 2 && shape[0] == other[1] && shape[1] == other[0] &&
          shape[0] != shape[1];
 }
@@ -62,7 +62,7 @@ class InitialWeights {
         options_(options),
         weights_(weights_of(trainee)),
         projections_(weights_of_projections(*trainee.model)),
-        tensors_(open_weights(disk_, path, trainee.topology.share), path_, known(), options),
+        tensors_(open_weights(disk_, path, trainee.topology.share.on(Axis::kShard)), path_, known(), options),
         names_(weights_),
         before_surgery_(std::ranges::none_of(
             weights_, [this](const auto& one) { return added(one) && tensors_.contains(one.name); })) {}
@@ -71,7 +71,7 @@ class InitialWeights {
     turned_ = std::ranges::any_of(weights_, [this](const auto& saved) {
       const std::string name = names_.find(tensors_, saved, path_);
       return projections_.contains(saved.name) && !name.empty() &&
-             is_turned(saved.shape(), tensors_.at(name).shape);
+             is_turned(saved.shape, tensors_.at(name).shape);
     });
     for (std::size_t i = 0; i < weights_.size(); ++i) {
       const bool is_parameter = i < trainee_.parameters.size();
@@ -117,8 +117,7 @@ class InitialWeights {
     }
     used_.insert(name);
     if (saved.constant) return true;
-    if (is_new && saved.shape() != at::IntArrayRef(tensors_.at(name).shape))
-      return true;  // the removed one's
+    if (is_new && saved.shape != tensors_.at(name).shape) return true;  // the removed one's
     read(saved, name);
     return true;
   }
@@ -128,16 +127,14 @@ class InitialWeights {
     const bool is_turned = turned_ && projections_.contains(saved.name);
     Shape shape = entry.shape;
     if (is_turned) std::ranges::reverse(shape);
-    if (saved.shape() != at::IntArrayRef(shape))
-      refuse(saved, name, shape_text(shape), shape_text(saved.shape()));
+    if (saved.shape != shape) refuse(saved, name, shape_text(shape), shape_text(saved.shape));
     if (c10::isFloatingType(entry.dtype) != c10::isFloatingType(saved.tensor.scalar_type()))
       refuse(saved, name, dtype_name(entry.dtype), dtype_name(saved.tensor.scalar_type()));
-    if (!is_turned) return tensors_.read(name, saved.rows(), saved.tensor);
+    if (!is_turned) return tensors_.read(name, saved.region, saved.tensor);
     const at::Tensor whole = at::empty(entry.shape, saved.tensor.scalar_type());
-    tensors_.read(name, {0, entry.shape[0]}, whole);
+    tensors_.read(name, whole_region(entry.shape), whole);
     const at::NoGradGuard no_grad;
-    const Rows rows = saved.rows();
-    at::Tensor(saved.tensor).copy_(whole.t().narrow(0, rows.begin, rows.count()));
+    at::Tensor(saved.tensor).copy_(narrowed(whole.t(), saved.region));
   }
 
   [[noreturn]] void refuse(const SavedTensor& saved, const std::string& name, const std::string& theirs,
@@ -161,9 +158,9 @@ class InitialWeights {
 
   bool holds(const SavedTensor& saved, const std::string& file_name) const {
     const TensorSource& file = tensors_.file();
-    if (saved.shape() != at::IntArrayRef(file.at(file_name).shape)) return false;
+    if (saved.shape != file.at(file_name).shape) return false;
     const at::Tensor other = at::empty_like(saved.tensor);
-    file.read(file_name, saved.rows(), other);
+    file.read(file_name, saved.region, other);
     return at::equal(saved.tensor, other);
   }
 

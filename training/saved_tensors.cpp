@@ -1,6 +1,7 @@
 #include "training/saved_tensors.h"
 
 #include <string_view>
+#include <utility>
 
 #include "io/checkpoint/checkpoint.h"
 #include "runtime/error.h"
@@ -13,25 +14,27 @@ std::string below(std::string_view group, const std::string& name) {
   return name.empty() ? "" : std::string(group) + name;
 }
 
-// Null for what all ranks have whole.
-const ParamView* part_of(const Trainee& trainee, const ParamView& view) {
-  return trainee.topology.share.pieces > 1 && !view.shape.empty() ? &view : nullptr;
+SavedTensor placed(std::string name, std::string before, const at::Tensor& tensor, const Shape& shape,
+                   const Placement& placement, const Share& share) {
+  return {std::move(name), std::move(before), tensor, shape, placement, region_of(shape, placement, share)};
 }
 
 // The views that tensors of listeners may belong to, by name.
-using PartsByName = std::map<std::string_view, const ParamView*>;
-PartsByName parts_of(const Trainee& trainee) {
-  PartsByName parts;
-  for (const ParamView& view : trainee.views)
-    if (const ParamView* part = part_of(trainee, view)) parts.emplace(view.name, part);
-  return parts;
+using ViewsByName = std::map<std::string_view, const ParamView*>;
+ViewsByName views_of(const Trainee& trainee) {
+  ViewsByName views;
+  for (const ParamView& view : trainee.views) views.emplace(view.name, &view);
+  return views;
 }
 
-// "algorithms/EMA/fc.weight" with the sizes of the view fc.weight; null for what all ranks have whole.
-const ParamView* part_named(const PartsByName& parts, std::string_view name, const at::Tensor& tensor) {
-  const auto part = parts.find(name.substr(name.rfind('/') + 1));
-  return part != parts.end() && tensor.sizes() == at::IntArrayRef(part->second->extent) ? part->second
-                                                                                        : nullptr;
+// "algorithms/EMA/fc.weight" with the sizes of the view fc.weight is placed as the view; others are
+// replicated.
+SavedTensor listener_tensor(const std::string& name, const at::Tensor& tensor, const ViewsByName& views,
+                            const Share& share) {
+  const auto view = views.find(std::string_view(name).substr(name.rfind('/') + 1));
+  const bool is_part = view != views.end() && tensor.sizes() == at::IntArrayRef(view->second->region.extent);
+  return is_part ? placed(name, name, tensor, view->second->shape, view->second->placement, share)
+                 : placed(name, name, tensor, tensor.sizes().vec(), {}, share);
 }
 
 }  // namespace
@@ -41,23 +44,22 @@ std::string SavedTensor::text() const {
   return before.empty() || before == name ? own : own + " ('" + before + "' before surgery)";
 }
 
-Rows SavedTensor::rows() const {
-  if (view) return {view->offset[0], view->offset[0] + view->extent[0]};
-  return rows_of_piece(tensor, 1, 0);
-}
-
 std::vector<SavedTensor> weights_of(const Trainee& trainee) {
   std::vector<SavedTensor> weights;
+  const Share& share = trainee.topology.share;
   for (std::size_t p = 0; p < trainee.parameters.size(); ++p) {
     const NamedParameter& named = trainee.parameters[p];
-    SavedTensor& saved =
-        weights.emplace_back(named.name, named.parameter->origin, named.parameter->tensor.detach());
-    if (trainee.topology.share.pieces == 1) continue;
-    saved.tensor = trainee.views[p].tensor.detach();
-    saved.view = part_of(trainee, trainee.views[p]);
+    const at::Tensor& whole = named.parameter->tensor;
+    const ParamView* view = share.pieces > 1 ? &trainee.views[p] : nullptr;
+    weights.push_back(placed(named.name, named.parameter->origin, (view ? view->tensor : whole).detach(),
+                             whole.sizes().vec(), view ? view->placement : row_placement(whole.sizes()),
+                             share));
   }
-  for (const auto& named : trainee.buffers)
-    weights.push_back({named.name, named.buffer->origin, named.buffer->tensor, named.buffer->constant});
+  for (const auto& named : trainee.buffers) {
+    const at::Tensor& tensor = named.buffer->tensor;
+    weights.push_back(placed(named.name, named.buffer->origin, tensor, tensor.sizes().vec(), {}, share));
+    weights.back().constant = named.buffer->constant;
+  }
   return weights;
 }
 
@@ -67,22 +69,20 @@ std::vector<SavedTensor> saved_tensors(const Trainee& trainee) {
     tensor.name = below(kModelPrefix, tensor.name);
     tensor.before = below(kModelPrefix, tensor.before);
   }
+  const Share& share = trainee.topology.share;
   const auto optimizer_states =
       trainee.optimizer ? trainee.optimizer->state() : std::vector<OptimizerState>();
   for (const auto& saved_state : optimizer_states) {
     const std::string& origin =
         trainee.parameters.at(saved_state.view - trainee.views.data()).parameter->origin;
     const std::string state = "/" + saved_state.name;
-    saved.push_back({.name = below(kOptimizersPrefix, saved_state.view->name + state),
-                     .before = below(kOptimizersPrefix, origin.empty() ? "" : origin + state),
-                     .tensor = saved_state.tensor,
-                     .view = saved_state.cut ? part_of(trainee, *saved_state.view) : nullptr,
-                     .whole = saved_state.shape});
+    saved.push_back(placed(below(kOptimizersPrefix, saved_state.view->name + state),
+                           below(kOptimizersPrefix, origin.empty() ? "" : origin + state), saved_state.tensor,
+                           saved_state.shape, saved_state.placement, share));
   }
-  const PartsByName parts = parts_of(trainee);
+  const ViewsByName views = views_of(trainee);
   for (const auto& [name, tensor] : trainee.listeners)
-    saved.push_back(
-        {.name = name, .before = name, .tensor = tensor, .view = part_named(parts, name, tensor)});
+    saved.push_back(listener_tensor(name, tensor, views, share));
   return saved;
 }
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "io/checkpoint/tensor_source.h"
-#include "tensors/param_view.h"
+#include "tensors/placement.h"
 
 namespace tutti {
 
@@ -19,15 +19,10 @@ struct SavedTensor {
   std::string name;       // "model/3.conv.weight"
   std::string before;     // its name before surgery: "model/3.weight"; "" if surgery added it
   at::Tensor tensor;      // the part of this rank
+  Shape shape;            // of the whole
+  Placement placement;    // of the whole on the ranks
+  TensorRegion region;    // of `tensor` in the whole
   bool constant = false;  // not read: the layer computes this buffer's values
-  // The view of a part that only this rank has, under sharding; null: every rank has the whole.
-  const ParamView* view = nullptr;
-  Shape whole = {};  // with a view, where its shape differs
-
-  at::IntArrayRef shape() const {
-    return !view ? tensor.sizes() : at::IntArrayRef(whole.empty() ? view->shape : whole);
-  }
-  Rows rows() const;  // this rank's rows of the whole tensor
 
   std::string text() const;  // with both names, for messages
 };

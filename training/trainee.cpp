@@ -37,10 +37,10 @@ bool belongs_to_listener(const std::string& name) {
 void read_in(const SavedTensor& to, const TensorSource& from, const std::string& name,
              const std::string& source) {
   const Shape& shape = from.at(name).shape;
-  if (to.shape() != at::IntArrayRef(shape))
+  if (to.shape != shape)
     throw UserError({source}, "'" + name + "' is " + shape_text(shape) + ", the model's is " +
-                                  shape_text(to.shape()) + "; the tensor is another model's");
-  from.read(name, to.rows(), to.tensor);
+                                  shape_text(to.shape) + "; the tensor is another model's");
+  from.read(name, to.region, to.tensor);
 }
 
 // A name that only the checkpoint or only the trainee has.
@@ -194,6 +194,22 @@ Optimizer::Kept list_tensors(Trainee& trainee, uint64_t seed) {
   return kept;
 }
 
+// The part of a tensor that this rank saves: of ranks with the same region each saves some rows.
+std::optional<CheckpointPiece> piece_to_save(const SavedTensor& saved, const Share& share) {
+  const AxisRank copy = copy_of(saved.placement, share);
+  CheckpointPiece piece{
+      saved.name,  saved.shape, saved.region.offset, saved.region.extent, saved.tensor.scalar_type(),
+      saved.tensor};
+  if (saved.shape.empty()) return copy.index == 0 ? std::optional(piece) : std::nullopt;
+  const TensorRegion part = split(saved.region, 0, copy);
+  const bool saves_empty = saved.shape[0] == 0 && share.index == 0 && share.replica == 0;
+  if (part.extent[0] == 0 && !saves_empty) return std::nullopt;
+  piece.offset = part.offset;
+  piece.extent = part.extent;
+  piece.tensor = saved.tensor.narrow(0, part.offset[0] - saved.region.offset[0], part.extent[0]);
+  return piece;
+}
+
 std::string precision_note_of(const Trainee& trainee) {
   const auto& dtype = trainee.precision.autocast;
   if (!dtype || !trainee.device.where.is_cpu() || has_lstm_on_cpus(*dtype)) return "";
@@ -321,28 +337,10 @@ void follow_surgery(Trainee& trainee, uint64_t seed) {
   if (names() != before) ++trainee.surgeries;
 }
 
-std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world, int rank) {
+std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee) {
   std::vector<CheckpointPiece> pieces;
-  for (const SavedTensor& saved : saved_tensors(trainee)) {
-    const at::Tensor& tensor = saved.tensor;
-    CheckpointPiece piece{saved.name,           tensor.sizes().vec(), Shape(tensor.dim(), 0),
-                          tensor.sizes().vec(), tensor.scalar_type(), tensor};
-    if (saved.view) {
-      piece.shape = saved.shape().vec();
-      piece.offset[0] = saved.view->offset[0];
-    }
-    const Share& share = trainee.topology.share;  // replicas save a part each of what they have in common
-    const Rows rows =
-        rows_of_piece(tensor, saved.view ? share.replicas : world, saved.view ? share.replica : rank);
-    const bool is_empty = !piece.shape.empty() && piece.shape[0] == 0;  // one rank has it
-    if (rows.count() == 0 && !(is_empty && rank == 0)) continue;
-    if (tensor.dim() > 0) {
-      piece.offset[0] += rows.begin;
-      piece.extent[0] = rows.count();
-      piece.tensor = tensor.narrow(0, rows.begin, rows.count());
-    }
-    pieces.push_back(std::move(piece));
-  }
+  for (const SavedTensor& saved : saved_tensors(trainee))
+    if (auto piece = piece_to_save(saved, trainee.topology.share)) pieces.push_back(std::move(*piece));
   return pieces;
 }
 

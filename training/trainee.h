@@ -85,8 +85,9 @@ void follow_surgery(Trainee& trainee, uint64_t seed);
 // Called before each step, counted from 1; for debugging.
 using StepObserver = std::function<void(int rank, int64_t step, const Trainee& trainee, const Batch& batch)>;
 
-// This rank's rows of every parameter, buffer, optimizer and listener tensor. The pieces alias the tensors.
-std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee, int world, int rank);
+// The parts that this rank saves of all parameters, buffers, optimizer's and listeners' tensors: together the
+// ranks save each number once. The pieces alias the tensors.
+std::vector<CheckpointPiece> checkpoint_pieces(const Trainee& trainee);
 
 // Differences allowed between a checkpoint and the trainee. Empty functions allow none.
 struct RestoreFilter {

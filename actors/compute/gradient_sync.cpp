@@ -116,11 +116,12 @@ class BucketSync final : public GradientSync {
     const Bucket bucket = with_only(buckets_.plan().buckets[b], trained);
     const auto all = tensors_of(state_);
     entry.kind = CollectiveKind::kReduceScatter;
-    entry.cut = cut_by_rows(bucket, all, state_.topology.share.pieces);
+    entry.cut = cut_by_rows(bucket, all, state_.views, state_.topology.share.pieces);
     entry.part = entry.whole;
     if (entry.cut->part_size(state_.topology.share.index) == 0)
       TUTTI_PROBE("bucket: a rank has no row of a bucket");
-    const RowsOfRank& rows = rows_.emplace_back(bucket, all, state_.topology.share, RowsOfRank::In::kWhole);
+    const RowsOfRank& rows =
+        rows_.emplace_back(bucket, all, state_.views, state_.topology.share, RowsOfRank::In::kWhole);
     entry.parts = rows.parts(names_of(state_));
   }
 

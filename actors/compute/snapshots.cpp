@@ -21,7 +21,7 @@ Snapshots::Snapshots(const Job& job, const State& state, const RankActors& actor
       weights_digest_("compute/weights", recorder, TensorsDigest::kWhole) {}
 
 std::vector<CheckpointPiece> Snapshots::pieces() const {
-  auto pieces = checkpoint_pieces(state_, state_.topology.world, state_.topology.rank);
+  auto pieces = checkpoint_pieces(state_);
   std::erase_if(pieces, [this](const auto& piece) { return !settings_.save.saves(piece.name); });
   return pieces;
 }
@@ -63,7 +63,7 @@ void Snapshots::wait_for_copy(Context& context) {
 void Snapshots::digest_weights() {
   if (!recorder_.digests()) return;
   TensorsDigest::Named own;
-  for (auto& piece : checkpoint_pieces(state_, state_.topology.world, state_.topology.rank))
+  for (auto& piece : checkpoint_pieces(state_))
     own.emplace_back(std::move(piece.name), std::move(piece.tensor));
   weights_digest_.record(state_.timestamp.batch, own);
 }

@@ -49,7 +49,7 @@ class UnitSums {
     for (std::size_t b = 0; b < gradients.buckets().size(); ++b) {
       const Bucket& bucket = gradients.buckets()[b];
       Place place{.turn = gradients.unit_of(b) == 0 ? kRootTurn : b % kRootTurn,
-                  .largest = cut_by_rows(bucket, like, state.topology.share.pieces)->largest_part()};
+                  .largest = cut_of(bucket)->largest_part()};
       place.direct = std::ranges::all_of(bucket.slots, [&](const BucketSlot& slot) {
         return like[slot.parameter].scalar_type() == bucket.dtype;
       });
@@ -77,8 +77,8 @@ class UnitSums {
       }
       Place& place = places_[b];
       place.index = static_cast<int>(live_.size());
-      place.cut = cut_by_rows(bucket, like_, state_.topology.share.pieces);
-      place.rows.emplace(bucket, like_, state_.topology.share, RowsOfRank::In::kPart);
+      place.cut = cut_of(bucket);
+      place.rows.emplace(bucket, like_, state_.views, state_.topology.share, RowsOfRank::In::kPart);
       place.names = place.rows->parts(names);
       if (part_size(place) == 0) TUTTI_PROBE("sharding: a rank has no row of a unit");
       if (!place.direct) TUTTI_PROBE("sharding: sums of a unit are cast");
@@ -129,6 +129,9 @@ class UnitSums {
     return place.direct ? bucket.dtype : at::kFloat;
   }
   static bool into_sums(const Place& place, int64_t portion) { return place.direct && portion == 0; }
+  CutPtr cut_of(const Bucket& bucket) const {
+    return cut_by_rows(bucket, like_, state_.views, state_.topology.share.pieces);
+  }
   int64_t part_size(const Place& place) const { return place.cut->part_size(state_.topology.share.index); }
 
   void count_bytes(const std::vector<at::Tensor>& memory) {

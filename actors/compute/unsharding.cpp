@@ -197,7 +197,7 @@ class UnshardOnce final : public Unsharding {
       const Bucket half = with_only(block.layout, is_trained ? trained_ : frozen);
       if (half.slots.empty()) continue;
       PlanEntry& entry = entries.emplace_back(
-          entry_of(block, cut_by_rows(half, tensors_of(state_), state_.topology.share.pieces)));
+          entry_of(block, cut_by_rows(half, tensors_of(state_), state_.views, state_.topology.share.pieces)));
       entry.if_any = !is_trained;
       if (entry.if_any) entry.after = 0;
     }

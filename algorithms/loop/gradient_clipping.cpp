@@ -50,6 +50,7 @@ void clip_adaptively(const std::vector<ParamView>& views, double threshold, doub
   std::vector<at::Tensor> units, summed;  // gradient and weight of the parameters that are one unit
   for (const ParamView& view : views) {
     if (!view.grad.defined()) continue;
+    TUTTI_ASSERT(view.placement.has_whole_rows(), view.name + ": a unit is a whole row");
     const at::Tensor weight = view.tensor.detach().to(view.grad.device());
     if (view.shape.size() <= 1)
       for (const at::Tensor& tensor : {view.grad, weight}) {

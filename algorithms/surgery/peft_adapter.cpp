@@ -57,11 +57,6 @@ std::string weights_in(const std::string& folder) {
   throw UserError({folder}, std::string("there is no ") + kAdapterWeights);
 }
 
-Rows rows_of(const ParamView& view) {
-  if (view.shape.empty()) return {0, 1};
-  return {view.offset[0], view.offset[0] + view.extent[0]};
-}
-
 void read_weights(State& state, const std::string& folder) {
   const PosixDisk disk;
   const std::string file = weights_in(folder);
@@ -78,7 +73,7 @@ void read_weights(State& state, const std::string& folder) {
     if (source->at(name).shape != view.shape)
       throw UserError({file}, "'" + name + "' is " + shape_text(source->at(name).shape) +
                                   ", the model's is " + shape_text(view.shape));
-    source->read(name, rows_of(view), view.tensor.detach());
+    source->read(name, view.region, view.tensor.detach());
     used.insert(name);
   }
   for (const auto& [name, entry] : source->entries())

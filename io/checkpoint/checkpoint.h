@@ -12,7 +12,7 @@
 #include "io/hdf5/hdf5_writer.h"
 #include "runtime/disk.h"
 #include "runtime/log.h"
-#include "tensors/param_view.h"
+#include "tensors/placement.h"
 
 namespace tutti {
 
@@ -29,7 +29,8 @@ inline constexpr const char* kBest = "best";
 inline constexpr std::string_view kModelPrefix = "model/";            // names of parameters and buffers
 inline constexpr std::string_view kOptimizersPrefix = "optimizers/";  // names of the optimizer's tensors
 
-// Rows of a tensor, saved by one rank. `name` is "model/<parameter>", "optimizers/<parameter>/<state>", ...
+// A region of a tensor, saved by one rank. `name` is "model/<parameter>", "optimizers/<parameter>/<state>",
+// ...
 struct CheckpointPiece {
   std::string name;
   Shape shape;   // of the whole tensor
@@ -98,10 +99,9 @@ CheckpointManifest read_manifest(const Disk& disk, const std::string& folder);
 // and the problem. The other files are for verify_files.
 Checkpoint open_checkpoint(const Disk& disk, const std::string& folder);
 
-// Checks size and hash of the checkpoint's files; with a part of several only files index, index + pieces,
-// ..., so that ranks can share the work. Throws OperatingError with the first bad file and the problem
-// (missing, truncated at N of M bytes, hash).
-void verify_files(const Disk& disk, const Checkpoint& checkpoint, const Share& part = {});
+// Checks size and hash of the checkpoint's files; of several ranks each checks files index, index + size, ...
+// Throws OperatingError with the first bad file and the problem (missing, truncated at N of M bytes, hash).
+void verify_files(const Disk& disk, const Checkpoint& checkpoint, const AxisRank& rank = {});
 
 // Names of a run's checkpoints, and of the link to the newest.
 struct CheckpointSet {

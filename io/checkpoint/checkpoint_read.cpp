@@ -130,9 +130,9 @@ Checkpoint open_checkpoint(const Disk& disk, const std::string& folder) {
   return checkpoint;
 }
 
-void verify_files(const Disk& disk, const Checkpoint& checkpoint, const Share& part) {
+void verify_files(const Disk& disk, const Checkpoint& checkpoint, const AxisRank& rank) {
   const auto& files = checkpoint.manifest.files;
-  for (std::size_t i = part.index; i < files.size(); i += part.pieces)
+  for (std::size_t i = rank.index; i < files.size(); i += rank.size)
     verify_file(disk, path_of(checkpoint, files[i]), files[i]);
 }
 

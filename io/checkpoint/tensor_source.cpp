@@ -17,10 +17,6 @@ namespace {
 
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;  // to hash at once: they fit the processor's cache
 
-int64_t numbers_of_row(const Shape& shape) {
-  return shape.empty() ? 1 : c10::multiply_integers(shape.begin() + 1, shape.end());
-}
-
 std::span<std::byte> bytes_of(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.mutable_data_ptr()), tensor.nbytes()};
 }
@@ -51,13 +47,25 @@ const TensorSource::Entry& TensorSource::at(const std::string& name) const {
   return entry->second;
 }
 
-void TensorSource::read(const std::string& name, const Rows& rows, const at::Tensor& to) const {
-  Shape shape = at(name).shape;
-  if (!shape.empty()) shape[0] = rows.count();
-  TUTTI_ASSERT(to.sizes() == at::IntArrayRef(shape), name + ": its rows have another shape");
+void TensorSource::read(const std::string& name, const TensorRegion& region, const at::Tensor& to) const {
+  TUTTI_ASSERT(region.extent.size() == at(name).shape.size() && to.sizes() == at::IntArrayRef(region.extent),
+               name + ": the region has another shape");
   const at::NoGradGuard no_grad;
-  fill(name, rows.begin * numbers_of_row(shape), to.detach());
+  read_from(name, 0, 0, region, to.detach());
   to.unsafeGetTensorImpl()->bump_version();
+}
+
+// Reads `to` of the dimensions from `dim` on, of which the first number in the file is `first`.
+void TensorSource::read_from(const std::string& name, std::size_t dim, int64_t first,
+                             const TensorRegion& region, const at::Tensor& to) const {
+  const Shape& shape = at(name).shape;
+  if (dim == shape.size()) return fill(name, first, to);
+  const auto inner = static_cast<std::ptrdiff_t>(dim) + 1;
+  const int64_t row = c10::multiply_integers(shape.begin() + inner, shape.end());
+  const int64_t begin = first + region.offset[dim] * row;
+  if (std::equal(shape.begin() + inner, shape.end(), region.extent.begin() + inner))
+    return fill(name, begin, to);
+  for (int64_t i = 0; i < to.size(0); ++i) read_from(name, dim + 1, begin + i * row, region, to.select(0, i));
 }
 
 // Cuts what needs a buffer into parts that fit it: into rows, or, if a row does not fit, along the next

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "tensors/param_view.h"
+#include "tensors/placement.h"
 
 namespace tutti {
 
@@ -30,10 +30,10 @@ class TensorSource {
   bool contains(const std::string& name) const { return entries_.contains(name); }
   const Entry& at(const std::string& name) const;  // asserts that there is one
 
-  // Copies rows of dim 0 (a scalar is one row) into `to`, which has their shape, and any strides and dtype.
-  // Reads straight into its memory if strides and dtype allow, else through kBufferBytes. Throws
-  // OperatingError or UserError with the file.
-  void read(const std::string& name, const Rows& rows, const at::Tensor& to) const;
+  // Copies a region into `to`, which has the region's shape, and any strides and dtype. Reads whole rows at
+  // once, straight into the memory of `to` if strides and dtype allow, else through kBufferBytes; other
+  // regions run by run. Throws OperatingError or UserError with the file.
+  void read(const std::string& name, const TensorRegion& region, const at::Tensor& to) const;
 
   // Reads the tensor's numbers, in row-major order, from number `first` on. `to` holds whole numbers.
   virtual void read_numbers(const std::string& name, int64_t first, std::span<std::byte> to) const = 0;
@@ -42,6 +42,8 @@ class TensorSource {
   Entries entries_;
 
  private:
+  void read_from(const std::string& name, std::size_t dim, int64_t first, const TensorRegion& region,
+                 const at::Tensor& to) const;
   void fill(const std::string& name, int64_t first, const at::Tensor& to) const;
 };
 

@@ -79,9 +79,10 @@ class Hdf5Weights final : public TensorSource {
   std::map<std::string, const Hdf5Entry*> datasets_;
 };
 
-std::unique_ptr<TensorSource> open_saved(const Disk& disk, const std::string& folder, const Share& part) try {
+std::unique_ptr<TensorSource> open_saved(const Disk& disk, const std::string& folder,
+                                         const AxisRank& rank) try {
   Checkpoint checkpoint = open_checkpoint(disk, folder);
-  verify_files(disk, checkpoint, part);
+  verify_files(disk, checkpoint, rank);
   return std::make_unique<CheckpointTensors>(disk, std::move(checkpoint), kModelPrefix);
 } catch (const OperatingError& error) {
   throw UserError(error.what());
@@ -129,8 +130,8 @@ std::unique_ptr<TensorSource> open_folder(const Disk& disk, const std::string& f
 
 }  // namespace
 
-std::unique_ptr<TensorSource> open_weights(const Disk& disk, const std::string& path, const Share& part) {
-  if (disk.exists(path + "/manifest.json")) return open_saved(disk, path, part);
+std::unique_ptr<TensorSource> open_weights(const Disk& disk, const std::string& path, const AxisRank& rank) {
+  if (disk.exists(path + "/manifest.json")) return open_saved(disk, path, rank);
   if (std::filesystem::is_directory(path)) return open_folder(disk, path);
   return has_extension(path, {".index.json"}) && disk.exists(path) ? open_set(disk, path)
                                                                    : open_file(disk, path);

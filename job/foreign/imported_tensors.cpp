@@ -64,7 +64,7 @@ ImportedTensors::ImportedTensors(const Disk& disk, const Checkpoint& checkpoint,
                names_of_weights(trainee), WeightsOptions::read(model)) {
   for (const SavedTensor& saved : saved_tensors(trainee))
     for (const std::string& name : {saved.name, saved.before})
-      if (!name.empty()) known_.emplace(name, saved.shape().vec());
+      if (!name.empty()) known_.emplace(name, saved.shape);
   add_weights();
   add_averages();
   add_moments();

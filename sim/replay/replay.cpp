@@ -182,7 +182,7 @@ void Replay::before_step(int rank, int64_t step, const Trainee& trainee, const B
   if (!options_.break_at || step != *options_.break_at) return;
   PosixDisk disk;
   const std::string folder = options_.run_dir + "/replay-step-" + std::to_string(step);
-  auto pieces = checkpoint_pieces(trainee, record_.world(), rank);
+  auto pieces = checkpoint_pieces(trainee);
   const std::size_t saved = pieces.size();
   for (const auto& [name, tensor] : batch.leaves()) pieces.push_back(whole_piece("batch/" + name, tensor));
   const bool last = std::ssize(dumped_.files) + 1 == record_.world();

@@ -400,7 +400,7 @@ double held_mb(const std::string& recipe, const Sharded& sharded) {
     of.before_step = [&](int rank, int64_t, const Trainee& trainee, const Batch&) {
       if (rank > 0) return;
       copies = 0;
-      for (const auto& piece : checkpoint_pieces(trainee, sharded.ranks, rank))
+      for (const auto& piece : checkpoint_pieces(trainee))
         copies += static_cast<double>(piece.tensor.nbytes()) / kBytesPerMb;
     };
   };

@@ -21,8 +21,7 @@ uint64_t bits_of(double value) { return std::bit_cast<uint64_t>(value); }
 
 at::Tensor rows_of(const at::Tensor& tensor, int pieces, int index) {
   if (tensor.dim() == 0) return index == 0 ? tensor : tensor.flatten().slice(0, 0, 0);
-  const Rows rows = rows_of_piece(tensor.size(0), pieces, index);
-  return tensor.slice(0, rows.begin, rows.end);
+  return narrowed(tensor, split(whole_region(tensor.sizes()), 0, {pieces, index}));
 }
 
 // Of widely different magnitudes.

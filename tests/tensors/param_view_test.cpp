@@ -10,29 +10,9 @@ TEST(ParamView, OfAWholeTensorStartsAtZero) {
   const ParamView view = whole_view("fc.weight", at::zeros({3, 4}));
   EXPECT_EQ(view.name, "fc.weight");
   EXPECT_EQ(view.shape, (Shape{3, 4}));
-  EXPECT_EQ(view.offset, (Shape{0, 0}));
+  EXPECT_EQ(view.region, (TensorRegion{{0, 0}, {3, 4}}));
+  EXPECT_EQ(view.placement, row_placement({3, 4}));
   EXPECT_TRUE(view.whole());
-}
-
-TEST(ParamView, PiecesCoverEveryRowOnce) {
-  for (const int64_t rows : {0, 1, 5, 8, 9, 1000})
-    for (const int pieces : {1, 2, 3, 4, 8}) {
-      int64_t next = 0;
-      for (int i = 0; i < pieces; ++i) {
-        const Rows piece = rows_of_piece(rows, pieces, i);
-        EXPECT_EQ(piece.begin, next);
-        EXPECT_GE(piece.count(), 0);
-        next = piece.end;
-      }
-      EXPECT_EQ(next, rows);
-    }
-}
-
-TEST(ParamView, FirstPiecesAreFullAndTheLastOnesShortOrEmpty) {
-  EXPECT_EQ(rows_of_piece(5, 4, 0).count(), 2);
-  EXPECT_EQ(rows_of_piece(5, 4, 1).count(), 2);
-  EXPECT_EQ(rows_of_piece(5, 4, 2).count(), 1);
-  EXPECT_EQ(rows_of_piece(5, 4, 3).count(), 0);
 }
 
 TEST(ParamView, AScalarIsOnAllRanksAndInSumsOnce) {
@@ -45,6 +25,13 @@ TEST(ParamView, AScalarIsOnAllRanksAndInSumsOnce) {
     EXPECT_TRUE(of_rows.part_of_sum(of_rows.tensor).is_same(of_rows.tensor));
   }
   EXPECT_TRUE(whole_view("s", scalar).part_of_sum(scalar).defined());
+}
+
+TEST(ParamView, CountsInSumsWithWholeRowsAlone) {
+  ParamView view = shared_view("w", at::ones({4, 6}), {2, 1});
+  EXPECT_TRUE(view.counts_in_sums());
+  view.placement.axes[1].dim = 1;
+  EXPECT_DEATH(view.counts_in_sums(), "sums over ranks are of whole rows");
 }
 
 }  // namespace

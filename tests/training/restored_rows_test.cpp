@@ -51,11 +51,12 @@ struct TrainedRows : Trainee {
 };
 
 // A checkpoint saved by a number of ranks, each with its rows of the trainee.
-void save(Disk& disk, const std::string& folder, const TrainedRows& trained, int world) {
+void save(Disk& disk, const std::string& folder, TrainedRows& trained, int world) {
   CheckpointManifest manifest{{}, "{}"};
   const std::string unfinished = folder + ".unfinished";
   for (int rank = 0; rank < world; ++rank) {
-    auto pieces = checkpoint_pieces(trained, world, rank);
+    trained.topology.share = {.replicas = world, .replica = rank};
+    auto pieces = checkpoint_pieces(trained);
     for (CheckpointPiece& piece : pieces) piece.tensor = piece.tensor.contiguous();
     manifest.files.push_back(write_rank_file(disk, unfinished, rank, pieces));
   }
@@ -74,9 +75,7 @@ class SharedFiles : public testing::Test {
   void expect_rows(const TrainedRows& shared) const {
     const Tensors all = whole_.saved();
     for (const SavedTensor& one : saved_tensors(shared)) {
-      at::Tensor rows = all.at(one.name);
-      if (one.view) rows = rows.narrow(0, one.view->offset[0], one.view->extent[0]);
-      EXPECT_TRUE(one.tensor.equal(rows)) << one.name;
+      EXPECT_TRUE(one.tensor.equal(narrowed(all.at(one.name), one.region))) << one.name;
     }
   }
   static uint64_t bytes_of(const TrainedRows& trained) {
@@ -126,8 +125,7 @@ TEST_F(SharedFiles, AsInitialWeightsGiveAShareItsRows) {
   for (const std::string& weights : {file, folder(2), folder(4) + "/checkpoint.h5"}) {
     const TrainedRows shared(8, {3, 1}, weights);
     for (const ParamView& view : shared.views)
-      EXPECT_TRUE(view.tensor.equal(
-          whole_.saved().at("model/" + view.name).narrow(0, view.offset[0], view.extent[0])))
+      EXPECT_TRUE(view.tensor.equal(narrowed(whole_.saved().at("model/" + view.name), view.region)))
           << weights << ' ' << view.name;
   }
 }

@@ -423,9 +423,10 @@ TEST(SharedTrainee, HasItsRowsOfWhatAWholeOneSaves) {
   for (int rank = 0; rank < 5; ++rank) {
     Trained shared(8, {}, "", {5, rank});
     restore_tensors(shared, MemoryTensors(whole.saved()), "whole");
-    pieces.push_back(checkpoint_pieces(shared, 5, rank));
+    pieces.push_back(checkpoint_pieces(shared));
     for (CheckpointPiece& piece : pieces.back()) piece.tensor = piece.tensor.clone();
-    of_whole.push_back(checkpoint_pieces(whole, 5, rank));
+    whole.topology.share = {.replicas = 5, .replica = rank};
+    of_whole.push_back(checkpoint_pieces(whole));
   }
   expect_equal(joined(pieces), whole.saved());
   expect_equal(joined(of_whole), whole.saved());
@@ -443,8 +444,8 @@ TEST(SharedTrainee, SavesWhatListenersHaveOfItsRows) {
     Trained shared(7, {}, "", {2, rank});
     const ParamView& view = shared.views[2];
     ASSERT_EQ(view.name, "2.weight");
-    listen(shared, average.narrow(0, view.offset[0], view.extent[0]), whole);
-    pieces.push_back(checkpoint_pieces(shared, 2, rank));
+    listen(shared, narrowed(average, view.region), whole);
+    pieces.push_back(checkpoint_pieces(shared));
     for (CheckpointPiece& piece : pieces.back()) piece.tensor = piece.tensor.clone();
   }
   const Tensors saved = joined(pieces);
@@ -452,9 +453,9 @@ TEST(SharedTrainee, SavesWhatListenersHaveOfItsRows) {
   EXPECT_TRUE(saved.at("algorithms/EMA/mean").equal(whole));
   Trained third(8, {}, "", {3, 1});
   const ParamView& view = third.views[2];
-  listen(third, at::zeros({view.extent[0], 36}), at::zeros({7}));
+  listen(third, at::zeros({view.region.extent[0], 36}), at::zeros({7}));
   restore_tensors(third, MemoryTensors(saved), "two ranks");
-  EXPECT_TRUE(third.listeners[0].second.equal(average.narrow(0, view.offset[0], view.extent[0])));
+  EXPECT_TRUE(third.listeners[0].second.equal(narrowed(average, view.region)));
   EXPECT_TRUE(third.listeners[1].second.equal(whole));
 }
 
@@ -477,12 +478,12 @@ TEST(SharedTrainee, UpdatesItsRowsAsAWholeOneDoes) {
   whole.step();
   for (std::size_t p = 0; p < shared.views.size(); ++p) {
     ParamView& view = shared.views[p];
-    view.grad = whole.views[p].grad.narrow(0, view.offset[0], view.extent[0]);
+    view.grad = narrowed(whole.views[p].grad, view.region);
   }
   shared.optimizer->step();
   for (std::size_t p = 0; p < shared.views.size(); ++p) {
     const ParamView& view = shared.views[p];
-    EXPECT_TRUE(view.tensor.equal(whole.views[p].tensor.narrow(0, view.offset[0], view.extent[0])));
+    EXPECT_TRUE(view.tensor.equal(narrowed(whole.views[p].tensor, view.region)));
   }
 }
 
@@ -493,7 +494,7 @@ TEST(SharedTrainee, KeepsItsRowsThroughSurgeryElsewhere) {
   rows.add_(1);
   shared.operate(scale);
   EXPECT_TRUE(shared.views[0].tensor.is_same(rows));
-  EXPECT_EQ(shared.views.back().extent, Shape{2}) << "the new scale has three rows";
+  EXPECT_EQ(shared.views.back().region.extent, Shape{2}) << "the new scale has three rows";
 }
 
 }  // namespace

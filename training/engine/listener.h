@@ -22,7 +22,7 @@ class Stateful {
   virtual void restore(const std::string&) {}
 
   // Tensors that keep their addresses, which a checkpoint reads and a restore writes. Equal on all ranks,
-  // except tensors with the name and sizes of a view (State::views), which have the rows of this rank.
+  // except tensors with the name and sizes of a view (State::views), which have the view's region.
   virtual NamedTensors state_tensors() { return {}; }
 };
 

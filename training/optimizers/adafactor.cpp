@@ -53,13 +53,10 @@ Adafactor::Adafactor(const std::vector<ParamView>& views, Common common, const A
   Adafactor::views_changed();
 }
 
-Optimizer::SizesOf Adafactor::without_dimension(size_t from_end) {
+Optimizer::SizesOf Adafactor::without_dimension(int64_t from_end) {
   return [from_end](const ParamView& view) -> std::optional<StateSizes> {
     if (!is_factored(view)) return std::nullopt;
-    Shape sizes = view.extent;
-    const size_t dim = sizes.size() - from_end;
-    sizes[dim] = 1;
-    return StateSizes{std::move(sizes), /*cut=*/dim > 0};
+    return StateSizes{std::ssize(view.shape) - from_end};
   };
 }
 

@@ -31,7 +31,7 @@ class Adafactor final : public Optimizer {
     double newest;      // share of the newest squares in running squares
     at::Tensor summed;  // float64, of a matrix: its column sums of squares, then the sum of row_var
   };
-  static SizesOf without_dimension(size_t from_end);
+  static SizesOf without_dimension(int64_t from_end);
   static SizesOf vector_sizes();
   template <class Work>
   int64_t for_members(const Call& call, const Work& work);

@@ -65,7 +65,7 @@ void Lamb::update(Call call, const at::Tensor& grad_scale) {
     divide(part.lists[1], grad_scale);
     follow_gradient(part);
     const at::Tensor step = step_of(part, call, member);
-    if (!view(member).owned) return;
+    if (!view(member).counts_in_sums()) return;
     squares_->add(2 * part.place, square_sum(part.rows(part.lists[0])));
     squares_->add(2 * part.place + 1, square_sum(part.rows(step)));
   });

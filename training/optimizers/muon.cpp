@@ -139,10 +139,10 @@ void Muon::update_matrix(const Call& call, const at::Tensor& grad_scale) {
   gather(matrix, own);
   const int64_t numbers = c10::multiply_integers(matrix.shape);
   if (numbers == 0) return;
-  if (matrix.extent[0] == 0) TUTTI_PROBE("muon: a rank has no row of a matrix");
+  if (matrix.region.extent[0] == 0) TUTTI_PROBE("muon: a rank has no row of a matrix");
   const int64_t rows = matrix.shape[0], columns = numbers / rows;
   orthogonalise(rows, columns);
-  own.copy_(room_for(matrix_, matrix.shape).narrow(0, matrix.offset[0], matrix.extent[0]));
+  own.copy_(narrowed(room_for(matrix_, matrix.shape), matrix.region));
   const auto ratio = static_cast<double>(rows) / static_cast<double>(columns);
   const double adjusted = options_.adjust_lr_fn == MuonOptions::AdjustLr::kOriginal
                               ? std::sqrt(std::max(1.0, ratio))
@@ -161,7 +161,7 @@ void Muon::gather(const ParamView& view, const at::Tensor& own) {
     return;
   }
   const at::Tensor all = room_for(whole_, view.shape).zero_();
-  all.narrow(0, view.offset[0], view.extent[0]).copy_(own);
+  narrowed(all, view.region).copy_(own);
   sum_over_shards()(all.view({-1}));
   to.copy_(all);
 }

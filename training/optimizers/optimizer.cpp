@@ -36,10 +36,8 @@ int64_t padded_bytes(const at::Tensor& tensor) {
 // Also if other ranks have its rows.
 bool is_updated(const ParamView& view) { return view.trained && view.grad.defined(); }
 
-// Of a view whose rows are cut: of all its rows.
-Shape whole_shape(const at::Tensor& state, const ParamView& view, bool cut) {
-  Shape shape = state.sizes().vec();
-  if (cut && !shape.empty()) shape[0] = view.shape[0];
+Shape mean_shape(Shape shape, const std::optional<int64_t>& mean_dim) {
+  if (mean_dim) shape[static_cast<size_t>(*mean_dim)] = 1;
   return shape;
 }
 
@@ -90,21 +88,22 @@ std::vector<double> Optimizer::group_lrs() const {
 at::Tensor Optimizer::like_view(const at::Tensor& state, const ParamView& view) {
   if (!state.defined() || state.sizes() != view.tensor.sizes()) return state;
   if (same_strides(state, view.tensor) && state.scalar_type() == view.tensor.scalar_type()) return state;
-  return new_state(view, 0.0, std::nullopt).copy_(state);
+  return new_state(view, 0.0, {}).copy_(state);
 }
 
 at::Tensor Optimizer::fresh_state(const NamedState& state, const ParamView& view) {
   const auto own = state.sizes_of ? state.sizes_of(view) : StateSizes();
-  return view.trained && own ? new_state(view, state.value, own->sizes) : at::Tensor();
+  return view.trained && own ? new_state(view, state.value, *own) : at::Tensor();
 }
 
-at::Tensor Optimizer::new_state(const ParamView& view, double value, const std::optional<Shape>& own) {
+at::Tensor Optimizer::new_state(const ParamView& view, double value, const StateSizes& own) {
   const at::Tensor like = view.tensor.detach();
-  if (!view.offloaded_from) return own ? at::full(*own, value, like.options()) : at::full_like(like, value);
-  const at::IntArrayRef sizes = own ? at::IntArrayRef(*own) : like.sizes();
+  const Shape sizes = mean_shape(like.sizes().vec(), own.mean_dim);
+  if (!view.offloaded_from)
+    return own.mean_dim ? at::full(sizes, value, like.options()) : at::full_like(like, value);
   return staging_memory({c10::multiply_integers(sizes)}, like.scalar_type(), {*view.offloaded_from})
       .fill_(value)
-      .as_strided(sizes, own ? c10::contiguous_strides(sizes) : c10::DimVector(like.strides()));
+      .as_strided(sizes, own.mean_dim ? c10::contiguous_strides(sizes) : c10::DimVector(like.strides()));
 }
 
 void Optimizer::follow(const Kept& kept) {
@@ -287,14 +286,17 @@ std::vector<OptimizerState> Optimizer::state() const {
   wait_for_host();
   std::vector<OptimizerState> all;
   for (size_t i = 0; i < views_.size(); ++i)
-    if (views_[i].trained) all.push_back({&views_[i], "step", steps_.select(0, static_cast<int64_t>(i)), {}});
+    if (views_[i].trained)
+      all.push_back({&views_[i], "step", steps_.select(0, static_cast<int64_t>(i)), {}, {}});
   for (const NamedState& state : states_)
     for (size_t i = 0; i < views_.size(); ++i) {
       const at::Tensor& tensor = (*state.tensors)[i];
       if (!tensor.defined()) continue;
-      const auto own = state.sizes_of ? state.sizes_of(views_[i]) : std::nullopt;
-      const bool cut = tensor.dim() > 0 && (!own || own->cut);
-      all.push_back({&views_[i], state.name, tensor, whole_shape(tensor, views_[i], cut), cut});
+      const ParamView& view = views_[i];
+      const auto own = state.sizes_of ? state.sizes_of(view) : std::nullopt;
+      const auto mean_dim = own ? own->mean_dim : std::nullopt;
+      all.push_back({&view, state.name, tensor, mean_shape(view.shape, mean_dim),
+                     mean_dim ? view.placement.mean_over(*mean_dim) : view.placement});
     }
   return all;
 }

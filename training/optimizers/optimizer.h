@@ -25,7 +25,7 @@ struct OptimizerState {
   std::string name;                 // torch.optim's: "momentum_buffer", "exp_avg", "step"
   at::Tensor tensor;                // "step" is an int64 scalar
   Shape shape;                      // of the state of the whole parameter
-  bool cut = false;                 // the tensor has the rows of the view; false: all rows
+  Placement placement;              // of that state on the ranks
 };
 
 // Updates parameters with libtorch's fused kernels. State that views keep on the host is copied to the device
@@ -107,8 +107,9 @@ class Optimizer {
   };
   using StateTensors = std::vector<at::Tensor>;  // one per view
   struct StateSizes {
-    std::optional<Shape> sizes;  // on this rank; nullopt: the view's, in its order in memory
-    bool cut = true;             // as the view's rows; false: all ranks have all rows
+    // The dimension over which the state is a mean, and which has size 1; nullopt: the view's sizes, in the
+    // view's order in memory.
+    std::optional<int64_t> mean_dim = {};
   };
   // nullopt: the view has no such state.
   using SizesOf = std::function<std::optional<StateSizes>(const ParamView& view)>;
@@ -149,7 +150,7 @@ class Optimizer {
     double value;
     SizesOf sizes_of;
   };
-  static at::Tensor new_state(const ParamView& view, double value, const std::optional<Shape>& sizes);
+  static at::Tensor new_state(const ParamView& view, double value, const StateSizes& sizes);
   static at::Tensor like_view(const at::Tensor& state, const ParamView& view);
   static at::Tensor fresh_state(const NamedState& state, const ParamView& view);
   void update_staged(const Call& call, const at::Tensor& grad_scale);

@@ -48,12 +48,8 @@ TEST(GradientClippingTest, ThresholdIsOfTheMeanLossesGradient) {
 std::vector<ParamView> shards(const std::vector<at::Tensor>& wholes, int ranks, int index) {
   std::vector<ParamView> views;
   for (std::size_t i = 0; i < wholes.size(); i += 2) {
-    const Rows rows = rows_of_piece(wholes[i].size(0), ranks, index);
-    const auto piece = [&](const at::Tensor& whole) { return whole.slice(0, rows.begin, rows.end).clone(); };
-    ParamView& view = views.emplace_back(whole_view("weight", piece(wholes[i])));
-    view.shape = wholes[i].sizes().vec();
-    view.offset[0] = rows.begin;
-    view.grad = piece(wholes[i + 1]);
+    ParamView& view = views.emplace_back(shared_view("weight", wholes[i], {ranks, index}));
+    view.grad = narrowed(wholes[i + 1], view.region).clone();
   }
   return views;
 }

@@ -40,10 +40,10 @@ inline std::vector<CheckpointPiece> pieces_of(const std::map<std::string, at::Te
     if (tensor.dim() == 0) {
       piece.tensor = tensor;
     } else {
-      const Rows rows = rows_of_piece(tensor.size(0), world, rank);
-      piece.offset[0] = rows.begin;
-      piece.extent[0] = rows.count();
-      piece.tensor = tensor.narrow(0, rows.begin, rows.count()).contiguous();
+      const TensorRegion rows = split(whole_region(tensor.sizes()), 0, {world, rank});
+      piece.offset = rows.offset;
+      piece.extent = rows.extent;
+      piece.tensor = narrowed(tensor, rows).contiguous();
     }
     pieces.push_back(std::move(piece));
   }

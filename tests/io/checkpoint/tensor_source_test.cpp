@@ -21,10 +21,6 @@ using testing::HasSubstr;
 using testing::UnorderedElementsAre;
 using Tensors = std::map<std::string, at::Tensor>;
 
-at::Tensor rows_of(const at::Tensor& tensor, const Rows& rows) {
-  return tensor.dim() == 0 ? tensor : tensor.narrow(0, rows.begin, rows.count());
-}
-
 class TensorSourceTest : public testing::Test {
  protected:
   std::string write(const Tensors& tensors, int world) {
@@ -48,8 +44,8 @@ TEST_F(TensorSourceTest, RowsOfAnyShareComeFromFilesOfAnyWorld) {
       EXPECT_EQ(source.at(name).dtype, tensor.scalar_type());
       for (int pieces = 1; pieces <= 4; ++pieces) {
         for (int index = 0; index < pieces; ++index) {
-          const Rows rows = tensor.dim() == 0 ? Rows{0, 1} : rows_of_piece(tensor, pieces, index);
-          const at::Tensor wanted = rows_of(tensor, rows), to = at::empty_like(wanted);
+          const TensorRegion rows = region_of(tensor.sizes(), row_placement(tensor.sizes()), {pieces, index});
+          const at::Tensor wanted = narrowed(tensor, rows).contiguous(), to = at::empty_like(wanted);
           disk_.reads.clear();
           source.read(name, rows, to);
           EXPECT_TRUE(to.equal(wanted)) << name << ' ' << world << ' ' << pieces << ' ' << index;
@@ -67,11 +63,11 @@ TEST_F(TensorSourceTest, RowsGoIntoAnyStridesAndDtype) {
   const at::Tensor wanted = images.narrow(0, 1, 4);
   const at::Tensor last =
       at::empty({4, 4, 3, 5}, at::TensorOptions().memory_format(at::MemoryFormat::ChannelsLast));
-  source.read("w", {1, 5}, last);
+  source.read("w", {{1, 0, 0, 0}, {4, 4, 3, 5}}, last);
   EXPECT_TRUE(last.is_contiguous(at::MemoryFormat::ChannelsLast));
   EXPECT_TRUE(last.equal(wanted));
   const at::Tensor wide = at::full({4, 4, 3, 9}, -1.0, at::kBFloat16);
-  source.read("w", {1, 5}, wide.narrow(3, 2, 5));
+  source.read("w", {{1, 0, 0, 0}, {4, 4, 3, 5}}, wide.narrow(3, 2, 5));
   EXPECT_TRUE(wide.narrow(3, 2, 5).equal(wanted.to(at::kBFloat16)));
   EXPECT_TRUE(wide.narrow(3, 0, 2).eq(-1).all().item<bool>() &&
               wide.narrow(3, 7, 2).eq(-1).all().item<bool>());
@@ -81,7 +77,7 @@ TEST_F(TensorSourceTest, AParameterThatIsTrainedIsReadAndItsVersionMoves) {
   write({{"w", at::ones({3})}}, 1);
   const at::Tensor to = at::zeros({3}).requires_grad_();
   const auto version = to._version();
-  open().read("w", {0, 3}, to);
+  open().read("w", {{0}, {3}}, to);
   EXPECT_TRUE(to.requires_grad());
   EXPECT_TRUE(to.detach().equal(at::ones({3})));
   EXPECT_GT(to._version(), version);
@@ -95,7 +91,7 @@ TEST_F(TensorSourceTest, LargeTensorsGoThroughASmallBuffer) {
   for (const auto& [name, tensor] : Tensors{{"rows", rows}, {"slabs", slabs}}) {
     disk_.reads.clear();
     const at::Tensor to = at::empty(tensor.sizes(), at::kDouble);
-    source.read(name, rows_of_piece(tensor, 1, 0), to);
+    source.read(name, whole_region(tensor.sizes()), to);
     EXPECT_TRUE(to.equal(tensor.to(at::kDouble))) << name;
     EXPECT_EQ(disk_.bytes_of(""), tensor.nbytes());
     EXPECT_LE(disk_.largest(), TensorSource::kBufferBytes);
@@ -124,9 +120,27 @@ TEST_F(TensorSourceTest, PiecesNeedNotBeWholeRows) {
   const auto source = open();
   disk_.reads.clear();
   const at::Tensor to = at::empty({3, 10, 2});
-  source.read("w", {2, 5}, to);
+  source.read("w", {{2, 0, 0}, {3, 10, 2}}, to);
   EXPECT_TRUE(to.equal(whole.narrow(0, 2, 3)));
   EXPECT_EQ(disk_.bytes_of(""), to.nbytes());
+}
+
+// Regions need not be whole rows either, and no number beside a region is read.
+TEST_F(TensorSourceTest, RegionsAreReadAlone) {
+  const at::Tensor whole = at::arange(6 * 10 * 2, at::kFloat).reshape({6, 10, 2});
+  const auto manifest = of_columns(disk_, scratch_.path("new"), whole, {{0, 4}, {4, 5}, {5, 10}});
+  publish_checkpoint(disk_, scratch_.path("new"), folder_, manifest);
+  const auto source = open();
+  for (const TensorRegion& region :
+       {TensorRegion{{1, 3, 0}, {4, 5, 2}}, TensorRegion{{1, 3, 1}, {4, 5, 1}},
+        TensorRegion{{2, 0, 1}, {2, 10, 1}}, TensorRegion{{5, 9, 0}, {1, 1, 2}},
+        TensorRegion{{6, 0, 0}, {0, 10, 2}}, TensorRegion{{0, 10, 0}, {6, 0, 2}}}) {
+    disk_.reads.clear();
+    const at::Tensor to = at::empty(region.extent, at::kDouble);
+    source.read("w", region, to);
+    EXPECT_TRUE(to.equal(narrowed(whole, region).to(at::kDouble))) << at::IntArrayRef(region.extent);
+    EXPECT_EQ(disk_.bytes_of(""), static_cast<uint64_t>(to.numel()) * whole.element_size());
+  }
 }
 
 TEST_F(TensorSourceTest, PiecesThatOverlapAreAnError) {
@@ -207,12 +221,13 @@ class WeightsTest : public TensorSourceTest {
     EXPECT_THAT(weights->entries(),
                 UnorderedElementsAre(testing::Key("w"), testing::Key("step"), testing::Key("none")));
     disk_.reads.clear();
+    const TensorRegion rows{{1, 0, 0}, {2, 3, 5}};
     const at::Tensor plain = at::empty({2, 3, 5}),
                      turned = at::empty({5, 3, 2}, at::kDouble).permute({2, 1, 0});
-    weights->read("w", {1, 3}, plain);
+    weights->read("w", rows, plain);
     const uint64_t bytes = disk_.bytes_of("");
     EXPECT_TRUE(plain.equal(w_.narrow(0, 1, 2))) << path;
-    weights->read("w", {1, 3}, turned);
+    weights->read("w", rows, turned);
     EXPECT_TRUE(turned.equal(w_.narrow(0, 1, 2).to(at::kDouble))) << path;
     EXPECT_EQ(read_all(*weights, "step").item<int64_t>(), 58) << path;
     EXPECT_EQ(read_all(*weights, "none").sizes(), at::IntArrayRef({0, 4})) << path;

@@ -23,7 +23,7 @@ struct WholeCheckpoint {
 inline at::Tensor read_all(const TensorSource& source, const std::string& name) {
   const TensorSource::Entry& entry = source.at(name);
   at::Tensor tensor = at::empty(entry.shape, entry.dtype);
-  source.read(name, rows_of_piece(tensor, 1, 0), tensor);
+  source.read(name, whole_region(entry.shape), tensor);
   return tensor;
 }
 

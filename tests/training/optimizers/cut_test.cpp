@@ -50,8 +50,7 @@ std::map<std::string, Make> optimizers() {
 }
 
 at::Tensor piece_of(const at::Tensor& whole, int pieces, int index) {
-  const Rows rows = rows_of_piece(whole.size(0), pieces, index);
-  return whole.slice(0, rows.begin, rows.end).clone();
+  return narrowed(whole, split(whole_region(whole.sizes()), 0, {pieces, index})).clone();
 }
 
 Views views_of(const std::vector<at::Tensor>& wholes, int pieces, int index) {

@@ -66,7 +66,7 @@ TEST(WholeParameters, HaveStateOfTheirRowsAndColumns) {
       const OptimizerState& one = by_name.at(name);
       EXPECT_EQ(one.shape, shape) << name;
       EXPECT_EQ(one.tensor.sizes(), at::IntArrayRef(own)) << name;
-      EXPECT_EQ(one.cut, cut) << name;
+      EXPECT_EQ(one.placement, cut ? row_placement(shape) : Placement()) << name;
     };
     expect("m/row_var", {6, 1}, {3, 1}, true);
     expect("m/col_var", {1, 4}, {1, 4}, false);

@@ -44,7 +44,7 @@ void OptimizerMonitor::batch_end(State& state, Logger& logger) {
     const std::string& parameter = state.views[i].name;
     if (log_optimizer_metrics_)
       for (const auto& [what, sum] : state.optimizer->squares(i))
-        add(what + "/" + parameter, state.views[i].owned ? sum : ExactSum(), 1.0);
+        add(what + "/" + parameter, state.views[i].counts_in_sums() ? sum : ExactSum(), 1.0);
     add("grad/" + parameter, *gradients_[i], grad_scale_);
     global.add(*gradients_[i]);
   }
