@@ -52,6 +52,7 @@ class BusyActor final : public Actor {
 };
 
 void run_busy(int signal) {
+  ::signal(signal, SIG_DFL);  // which nohup may have changed
   hold_stop_signals();
   ThreadScheduler scheduler;
   const ActorId id = scheduler.reserve("busy", 0);
