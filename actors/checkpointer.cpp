@@ -7,12 +7,11 @@
 
 namespace tutti {
 
-Checkpointer::Checkpointer(Disk& disk, std::string checkpoints, int rank, ActorId supervisor,
-                           Recorder& recorder, const Device& device)
+Checkpointer::Checkpointer(Disk& disk, std::string checkpoints, ActorId supervisor, Recorder& recorder,
+                           const Device& device)
     : disk_(disk),
       device_(device),
       checkpoints_(std::move(checkpoints)),
-      rank_(rank),
       supervisor_(supervisor),
       recorder_(recorder),
       copies_(device) {}
@@ -33,6 +32,8 @@ void Checkpointer::receive(Context& context, Envelope& envelope) {
                  [&] { reserved.bytes = copies_.reserve(reservation->pieces); });
     context.reply(envelope, reserved);
     copies_.touch();
+  } else if (auto* join = envelope.message.get_if<Join>()) {
+    rank_ = join->topology.rank;
   } else if (auto* start = envelope.message.get_if<Start>()) {
     nonce_ = start->nonce;
   } else if (envelope.message.get_if<Stop>()) {

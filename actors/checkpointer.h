@@ -21,7 +21,7 @@ namespace tutti {
 class Checkpointer final : public Actor {
  public:
   // `checkpoints`: the folder of all checkpoints.
-  Checkpointer(Disk& disk, std::string checkpoints, int rank, ActorId supervisor, Recorder& recorder,
+  Checkpointer(Disk& disk, std::string checkpoints, ActorId supervisor, Recorder& recorder,
                const Device& device = {});
 
   void receive(Context& context, Envelope& envelope) override;
@@ -33,7 +33,7 @@ class Checkpointer final : public Actor {
   Disk& disk_;
   Device device_;
   std::string checkpoints_;
-  int rank_;
+  int rank_ = 0;  // from Join on
   ActorId supervisor_;
   Recorder& recorder_;
   std::string nonce_;

@@ -92,10 +92,10 @@ struct Loader::Reading {
   }
 };
 
-Loader::Loader(DatasetPtr dataset, Sampler sampler, ActorId compute, Recorder& recorder,
+Loader::Loader(DatasetPtr dataset, MakeSampler make_sampler, ActorId compute, Recorder& recorder,
                std::unique_ptr<Workers> workers, const Device& device)
     : dataset_(std::move(dataset)),
-      sampler_(std::move(sampler)),
+      make_sampler_(std::move(make_sampler)),
       compute_(compute),
       recorder_(recorder),
       device_(device),
@@ -107,6 +107,8 @@ void Loader::receive(Context& context, Envelope& envelope) {
     credit_ += credit->count;
   } else if (auto* transforms = envelope.message.get_if<AddTransforms>()) {
     dataset_ = with_transforms(dataset_, transforms->added);
+  } else if (auto* join_message = envelope.message.get_if<Join>()) {
+    join(join_message->topology);
   } else if (auto* start = envelope.message.get_if<Start>()) {
     next_ = start->position;
     started_ = true;
@@ -124,6 +126,13 @@ void Loader::receive(Context& context, Envelope& envelope) {
   }
 }
 
+void Loader::join(const RankTopology& place) {
+  sampler_ = make_sampler_(place);
+  readings_.clear();
+  credit_ = 0;
+  started_ = false;
+}
+
 std::optional<TimePoint> Loader::idle(Context& context) {
   if (started_ && credit_ == 0) TUTTI_PROBE("loader: all credits are used up");
   if (!started_ || credit_ == 0) return std::nullopt;
@@ -139,8 +148,8 @@ std::optional<TimePoint> Loader::idle(Context& context) {
 
 Loader::ReadingPtr Loader::begin(const DataPosition& position) try {
   auto reading = std::make_shared<Reading>(position, dataset_,
-                                           sampler_.indices(*dataset_, position.epoch, position.batch),
-                                           sampler_.epoch(position.epoch));
+                                           sampler_->indices(*dataset_, position.epoch, position.batch),
+                                           sampler_->epoch(position.epoch));
   const int64_t most = workers_ ? kPartsOfAThread * workers_->threads() : 1;
   reading->divide(std::clamp<int64_t>(std::ssize(reading->indices), 1, most));
   if (workers_)
@@ -152,8 +161,8 @@ Loader::ReadingPtr Loader::begin(const DataPosition& position) try {
 
 BatchReady Loader::finish(Reading& reading) try {
   const DataPosition& position = reading.position;
-  const bool last = position.batch + 1 == sampler_.batches();
-  BatchReady ready{position, sampler_.global_samples(position.batch), sampler_.first_sample(position.batch),
+  const bool last = position.batch + 1 == sampler_->batches();
+  BatchReady ready{position, sampler_->global_samples(position.batch), sampler_->first_sample(position.batch),
                    last, read(reading)};
   for (const auto& part : reading.parts) ready.took += part.took;
   ready.copy = copy_to_device(ready.batch, device_);
@@ -176,7 +185,7 @@ Batch Loader::read(Reading& reading) {
 }
 
 void Loader::advance() {
-  if (++next_.batch < sampler_.batches()) return;
+  if (++next_.batch < sampler_->batches()) return;
   if (credit_ > 1) TUTTI_PROBE("loader: reads the next epoch ahead");
   next_.batch = 0;
   ++next_.epoch;

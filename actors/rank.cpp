@@ -148,32 +148,35 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& envir
   Destinations logs = built_in_destinations(job, environment, destinations);
   const RankActors actors = reserve_actors(scheduler, job, rank, logs, destinations);
   scheduler.record_deliveries(rank, recorder);
-  scheduler.install(actors.loader, std::make_unique<Loader>(
-                                       job.train_of(rank), job.train_sampler(rank), actors.compute, recorder,
-                                       workers_of(environment, job.settings.train_data), device));
+  scheduler.install(
+      actors.loader,
+      std::make_unique<Loader>(
+          job.train_of(rank), [&job](const RankTopology& place) { return job.train_sampler(place); },
+          actors.compute, recorder, workers_of(environment, job.settings.train_data), device));
   for (std::size_t e = 0; e < job.evaluators.size(); ++e) {
     const Evaluator& evaluator = job.evaluators[e];
     scheduler.install(
         actors.eval_loaders[e],
-        std::make_unique<Loader>(evaluator.data_of(rank), job.eval_sampler(evaluator, rank), actors.compute,
-                                 recorder, workers_of(environment, evaluator.loading), device));
+        std::make_unique<Loader>(
+            evaluator.data_of(rank),
+            [&job, &evaluator](const RankTopology& place) { return job.eval_sampler(evaluator, place); },
+            actors.compute, recorder, workers_of(environment, evaluator.loading), device));
   }
-  scheduler.install(actors.compute,
-                    std::make_unique<Compute>(job, Compute::Place{rank, device}, std::move(listeners), actors,
-                                              disk, log, recorder));
-  scheduler.install(actors.sync, std::make_unique<Sync>(environment.groups, *environment.transport,
-                                                        actors.supervisor, recorder, device));
-  scheduler.install(actors.checkpointer, std::make_unique<Checkpointer>(disk, job.checkpoints, rank,
+  scheduler.install(actors.compute, std::make_unique<Compute>(job, device, std::move(listeners), actors, disk,
+                                                              log, recorder));
+  scheduler.install(actors.sync,
+                    std::make_unique<Sync>(*environment.transport, actors.supervisor, recorder, device));
+  scheduler.install(actors.checkpointer, std::make_unique<Checkpointer>(disk, job.checkpoints,
                                                                         actors.supervisor, recorder, device));
   scheduler.install(
       actors.supervisor,
       std::make_unique<Supervisor>(
-          job,
-          Supervisor::Place{rank, environment.host, environment.after_interrupt, environment.uploads.get()},
+          job, Supervisor::Place{environment.host, environment.after_interrupt, environment.uploads.get()},
           actors, disk, log, recorder, environment.end));
   logs.insert(logs.end(), destinations.begin(), destinations.end());
   for (std::size_t i = 0; i < logs.size(); ++i)
     scheduler.install(actors.logs[i].writer, std::make_unique<LogWriter>(actors.logs[i].name, logs[i], log));
+  scheduler.post(actors.supervisor, Join{.topology = job.topology(rank), .groups = environment.groups});
   return actors;
 }
 

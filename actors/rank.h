@@ -53,7 +53,8 @@ struct RankEnvironment {
   int rank() const { return groups.front()->rank(); }
 };
 
-// Adds the actors of one rank to a scheduler.
+// Adds the actors of one rank to a scheduler. The first message is a Join with the ranks of the job and the
+// environment's groups.
 RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& environment);
 
 }  // namespace tutti

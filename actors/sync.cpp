@@ -14,12 +14,8 @@
 
 namespace tutti {
 
-Sync::Sync(Groups groups, Transport& transport, ActorId supervisor, Recorder& recorder, const Device& device)
-    : groups_(std::move(groups)),
-      device_(device),
-      transport_(transport),
-      supervisor_(supervisor),
-      recorder_(recorder) {}
+Sync::Sync(Transport& transport, ActorId supervisor, Recorder& recorder, const Device& device)
+    : device_(device), transport_(transport), supervisor_(supervisor), recorder_(recorder) {}
 
 void Sync::receive(Context& context, Envelope& envelope) {
   device_.use();
@@ -27,12 +23,48 @@ void Sync::receive(Context& context, Envelope& envelope) {
 }
 
 std::optional<TimePoint> Sync::idle(Context& context) {
+  if (!groups_.front()) return std::nullopt;
   std::optional<TimePoint> next;
   guard_memory("what ranks send each other", [&] { next = poll(context); });
   return next;
 }
 
 void Sync::handle(Context& context, Envelope& envelope) {
+  Message& message = envelope.message;
+  if (auto* join_message = message.get_if<Join>()) {
+    join(context, *join_message);
+  } else if (auto* control = message.get_if<SendControl>()) {
+    recorder_.record({context.now(), TraceKind::kControlSent, step_, control->to});
+    transport_.send(control->to, control->text);
+    if (envelope.slot) context.reply(envelope, ControlSent{});
+  } else if (message.get_if<Stop>()) {
+    return context.stop();
+  } else if (!connected_) {
+    TUTTI_PROBE("sync: a request waits until the groups are ready");
+    early_.push_back(std::move(envelope));
+  } else {
+    handle_request(context, envelope);
+  }
+  connect(context);
+  drive(context);
+}
+
+void Sync::join(Context& context, Join& message) {
+  TUTTI_ASSERT(!groups_.front(), "a second Join");
+  progress_ = context.now();
+  place_ = message.topology;
+  groups_ = std::move(message.groups);
+}
+
+// Begins with the requests that came before all groups were ready.
+void Sync::connect(Context& context) {
+  if (connected_ || !groups_.front() || !ready(groups_)) return;
+  connected_ = true;
+  progress_ = context.now();
+  for (; !early_.empty(); early_.pop_front()) handle_request(context, early_.front());
+}
+
+void Sync::handle_request(Context& context, Envelope& envelope) {
   Message& message = envelope.message;
   if (auto* run = message.get_if<RunEntry>()) {
     run_entry(context, *run);
@@ -55,22 +87,15 @@ void Sync::handle(Context& context, Envelope& envelope) {
     agree(context, *mine);
   } else if (auto* request = message.get_if<AllocateMemory>()) {
     allocate(context, envelope, *request);
-  } else if (auto* control = message.get_if<SendControl>()) {
-    recorder_.record({context.now(), TraceKind::kControlSent, step_, control->to});
-    transport_.send(control->to, control->text);
-    if (envelope.slot) context.reply(envelope, ControlSent{});
-  } else if (message.get_if<Stop>()) {
-    context.stop();
   } else {
     TUTTI_ASSERT(false, message.name());
   }
-  drive(context);
 }
 
 TimePoint Sync::poll(Context& context) {
   for (const auto& group : groups_)
     if (group) group->check();
-  if (!connected_) post_ready(context);
+  connect(context);
   receive_control(context);
   send_heartbeat(context);
   const int64_t before = moves();
@@ -87,7 +112,7 @@ int64_t Sync::moves() const {
 }
 
 TimePoint Sync::next_poll(TimePoint now) const {
-  if (outstanding_.empty()) return now + kLongestPoll;
+  if (outstanding_.empty() && connected_) return now + kLongestPoll;
   const Nanoseconds waited = now - progress_;
   if (awaited_ > 0 && waited < kYieldFor) return now;
   return now + std::clamp<Nanoseconds>(waited / 16, kShortestPoll, kLongestPoll);
@@ -159,14 +184,8 @@ void Sync::finish_step(Context& context, Envelope& envelope, const FinishStep& f
   end_pass_if_done(context);
 }
 
-bool Sync::connected() {
-  connected_ = connected_ || ready(groups_);
-  return connected_;
-}
-
 // Entries become ready in the order of backward, but are posted in the plan's order, the same on all ranks.
 void Sync::post_ready(Context& context) {
-  if (!connected()) return;
   for (Queue& queue : queues_)
     for (; queue.next < queue.entries.size() && queue.posted < kMostPosted; ++queue.next) {
       Entry& entry = entries_[queue.entries[queue.next]];
@@ -268,7 +287,7 @@ void Sync::mark_done(Context& context, Entry& entry, bool finite) {
 }
 
 void Sync::end_pass_if_done(Context& context) {
-  if (!finishing_ || running_ > 0 || !connected_) return;
+  if (!finishing_ || running_ > 0) return;
   --awaited_;
   for (Entry& entry : entries_) {
     entry.ready = entry.posted = entry.done = false;
@@ -352,14 +371,14 @@ void Sync::receive_control(Context& context) {
 // Other ranks send to rank 0; rank 0 sends to all ranks and to itself.
 void Sync::send_heartbeat(Context& context) {
   const TimePoint now = context.now();
-  if (now < next_heartbeat_ || transport_.size() == 1) return;
+  if (now < next_heartbeat_ || place_.world == 1) return;
   next_heartbeat_ = now + kHeartbeatEvery;
-  const std::string text = heartbeat_text(recorder_, now, awaited_ > 0);
-  if (transport_.rank() != 0) {
+  const std::string text = heartbeat_text(recorder_, now, awaited_ > 0 || !early_.empty());
+  if (place_.rank != 0) {
     transport_.send(0, text);
     return;
   }
-  for (int r = 1; r < transport_.size(); ++r) transport_.send(r, text);
+  for (int r = 1; r < place_.world; ++r) transport_.send(r, text);
   unreported_.peers[0] = {now, parse_heartbeat(text).value()};
 }
 

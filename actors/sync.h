@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -16,7 +17,8 @@
 namespace tutti {
 
 // Runs every collective of its rank, the collectives of a pass by Compute's plan, and carries control packets
-// between Supervisors. The only actor that uses the groups and the transport, and so MPI.
+// between Supervisors. The only actor that uses the groups and the transport, and so MPI. Has groups from
+// Join on; requests wait in their order until all groups are ready, which Sync polls.
 //
 // Entries of groups on a device (Group::runs_on_stream) are posted in one order, by PlanEntry::place; entries
 // of other groups in an order of the group.
@@ -32,14 +34,15 @@ class Sync final : public Actor {
   static constexpr Nanoseconds kHeartbeatEvery = std::chrono::milliseconds(500);
   static constexpr int kMostPosted = 8;  // entries of a group at a time, so that a poll is short
 
-  Sync(Groups groups, Transport& transport, ActorId supervisor, Recorder& recorder,
-       const Device& device = {});
+  Sync(Transport& transport, ActorId supervisor, Recorder& recorder, const Device& device = {});
 
   void receive(Context& context, Envelope& envelope) override;
   std::optional<TimePoint> idle(Context& context) override;
 
  private:
   void handle(Context& context, Envelope& envelope);
+  void handle_request(Context& context, Envelope& envelope);
+  void join(Context& context, Join& message);
   TimePoint poll(Context& context);
   using Then = std::function<void(Context&)>;
   struct Outstanding {
@@ -71,7 +74,7 @@ class Sync final : public Actor {
   void run_entry(Context& context, const RunEntry& run);
   void await_entry(Context& context, Envelope& envelope, const AwaitEntry& request);
   void finish_step(Context& context, Envelope& envelope, const FinishStep& finish);
-  bool connected();
+  void connect(Context& context);
   void post_ready(Context& context);
   bool may_begin(const Entry& entry) const;
   bool is_left_out(const Entry& entry) const;
@@ -96,13 +99,15 @@ class Sync final : public Actor {
   void send_heartbeat(Context& context);
   TimePoint next_poll(TimePoint now) const;
 
-  Groups groups_;
   Device device_;
   Transport& transport_;
   ActorId supervisor_;
   Recorder& recorder_;
 
-  bool connected_ = false;  // all groups are ready
+  RankTopology place_;
+  Groups groups_;               // none before Join
+  bool connected_ = false;      // all groups are ready
+  std::deque<Envelope> early_;  // requests from before
   std::vector<Entry> entries_;
   static constexpr std::size_t kOnDevice = kGroupRoles;  // the queue of all groups on a device
   std::array<Queue, kGroupRoles + 1> queues_;

@@ -26,6 +26,7 @@ const std::unordered_map<std::string_view, MessageWork>& messages_of_sync() {
 
 const std::unordered_map<std::string_view, MessageWork>& messages() {
   static const std::unordered_map<std::string_view, MessageWork> table{
+      {"Join", {Activity::kSetUp, "join the other ranks"}},
       {"Verify", {Activity::kSetUp, "verify a checkpoint"}},
       {"Prepare", {Activity::kSetUp, "prepare"}},
       {"Start", {Activity::kSetUp, "start"}},

@@ -99,7 +99,7 @@ LoadedModel::LoadedModel(const Job& given_job, Checkpoint weights, const LoadOpt
       engine(state, logger, blaming(key, [&] { return algorithms_of(job, checkpoint, options, state); })) {
   state.device = job.device(0);
   state.device.use();
-  job.describe_to(state, 0);
+  job.describe_to(state, job.topology(0));
   build(state, job.recipe, job.spec(), job.seed, job.make_model, [this] { engine.run_event(Event::kInit); });
   if (!state.precision_note.empty()) print_warning(state.precision_note);
 }

@@ -12,12 +12,11 @@ namespace tutti {
 namespace {
 
 Sampler sampler(const DataSettings& data, const Dataset& dataset, const PerRankData& own, int64_t batch,
-                const Job& job, int rank) {
+                const Job& job, const RankTopology& place) {
   Sampler::Plan plan;
   plan.per_rank_data = !own.empty();
   plan.samples = plan.per_rank_data ? own.samples : dataset.size();
   plan.global_batch = batch;
-  const RankTopology place = job.topology(rank);
   plan.data_rank = place.data_rank;
   plan.data_world = place.data_world;
   plan.seed = job.seed;
@@ -27,13 +26,13 @@ Sampler sampler(const DataSettings& data, const Dataset& dataset, const PerRankD
 
 }  // namespace
 
-Sampler Job::train_sampler(int rank) const {
-  return sampler(settings.train_data, *train_of(rank), per_rank_train, global_batch, *this, rank);
+Sampler Job::train_sampler(const RankTopology& place) const {
+  return sampler(settings.train_data, *train_of(place.rank), per_rank_train, global_batch, *this, place);
 }
 
-Sampler Job::eval_sampler(const Evaluator& evaluator, int rank) const {
-  return sampler(evaluator.loading, *evaluator.data_of(rank), evaluator.own, evaluator.global_batch, *this,
-                 rank);
+Sampler Job::eval_sampler(const Evaluator& evaluator, const RankTopology& place) const {
+  return sampler(evaluator.loading, *evaluator.data_of(place.rank), evaluator.own, evaluator.global_batch,
+                 *this, place);
 }
 
 Mesh Job::mesh() const { return mesh_of(settings.sharding, world); }
@@ -47,18 +46,18 @@ Device Job::device(int memory_slot) const {
   return device;
 }
 
-void Job::describe_to(State& state, int rank) const {
+void Job::describe_to(State& state, const RankTopology& place) const {
   state.run_name = settings.run_name;
   state.run_dir = run_dir;
   state.seed = seed;
   state.max_duration = settings.train.planned_duration();
-  state.dataloader_len = train_sampler(rank).batches();
+  state.dataloader_len = train_sampler(place).batches();
   state.global_batch = global_batch;
   state.train_samples = train_samples();
-  state.dataset = train_of(rank).get();
+  state.dataset = train_of(place.rank).get();
   state.composer = settings.train.composer;
   state.precision = settings.precision;
-  state.topology = topology(rank);
+  state.topology = place;
   state.offloads_optimizer = settings.sharding.offloads_optimizer;
   state.offloads_parameters = settings.sharding.offloads_parameters && state.topology.share.pieces > 1;
   for (const auto& [step, parts] : settings.train.accumulation.steps) {

@@ -61,8 +61,12 @@ struct Job {
   uint64_t data_digest = 0;  // of the training data of all ranks
   std::string fitted;        // Dataset::fitted of the training data, or as JobOptions says
 
-  Sampler train_sampler(int rank) const;
-  Sampler eval_sampler(const Evaluator& evaluator, int rank) const;
+  Sampler train_sampler(const RankTopology& place) const;
+  Sampler eval_sampler(const Evaluator& evaluator, const RankTopology& place) const;
+  Sampler train_sampler(int rank) const { return train_sampler(topology(rank)); }
+  Sampler eval_sampler(const Evaluator& evaluator, int rank) const {
+    return eval_sampler(evaluator, topology(rank));
+  }
   const DatasetPtr& train_of(int rank) const { return per_rank_train.of(rank, train); }
   Mesh mesh() const;  // of all ranks
   RankTopology topology(int rank) const;
@@ -73,8 +77,9 @@ struct Job {
   // Samples of an epoch, all ranks.
   int64_t train_samples() const { return per_rank_train.samples_of_all(data_world(), train); }
   SampleSpec spec() const { return per_rank_train.spec(train); }  // of the training data
-  void describe_to(State& state, int rank) const;  // sets all fields that need no model or device
-  std::string model_name() const;                  // its kind, or its name in the plugin
+  // Sets all fields that need no model or device.
+  void describe_to(State& state, const RankTopology& place) const;
+  std::string model_name() const;  // its kind, or its name in the plugin
   std::vector<std::string> replaced()
       const;               // on samples that could not be read so far; a line each, or none
   void scan_data() const;  // reads all data; throws UserError with the path's key

@@ -23,7 +23,7 @@
 
 namespace tutti {
 
-Compute::Compute(const Job& job, const Place& place, Engine::Options listeners, const RankActors& actors,
+Compute::Compute(const Job& job, const Device& device, Engine::Options listeners, const RankActors& actors,
                  Disk& disk, Log& log, Recorder& recorder)
     : job_(job),
       actors_(actors),
@@ -37,10 +37,8 @@ Compute::Compute(const Job& job, const Place& place, Engine::Options listeners, 
                    [this](Context& context, Event event) { loop_->run_event(context, event); }),
       times_(job, state_, evaluations_),
       snapshots_(job, state_, actors_, log, recorder) {
-  job.describe_to(state_, place.rank);
   state_.services = services_;
-  state_.device = place.device;
-  for (const auto& evaluator : job.evaluators) state_.eval_samples += evaluator.samples(job.data_world());
+  state_.device = device;
 }
 
 Compute::~Compute() = default;
@@ -49,7 +47,9 @@ Compute::~Compute() = default;
 void Compute::receive(Context& context, Envelope& envelope) try {
   state_.device.use();
   Message& message = envelope.message;
-  if (auto* request = message.get_if<Verify>()) {
+  if (auto* join_message = message.get_if<Join>()) {
+    join(join_message->topology);
+  } else if (auto* request = message.get_if<Verify>()) {
     recorder_.record({context.now(), TraceKind::kVerifies, state_.timestamp.batch});
     context.send(actors_.supervisor, verify(*request));
   } else if (auto* start = message.get_if<Prepare>()) {
@@ -74,6 +74,12 @@ void Compute::receive(Context& context, Envelope& envelope) try {
   throw OperatingError(one_line(error));
 }
 
+void Compute::join(const RankTopology& place) {
+  job_.describe_to(state_, place);
+  state_.eval_samples = 0;
+  for (const auto& evaluator : job_.evaluators) state_.eval_samples += evaluator.samples(place.data_world);
+}
+
 // An error in mid-run says at which step.
 void Compute::train(Context& context) try { loop_->run(context); } catch (const RunError& error) {
   if (typeid(error) == typeid(UserError) || typeid(error) == typeid(LayerError))
@@ -90,7 +96,8 @@ void Compute::train(Context& context) try { loop_->run(context); } catch (const 
 Verified Compute::verify(const Verify& request) {
   Verified result;
   try {
-    verify_files(disk_, open_checkpoint(disk_, request.checkpoint), {job_.world, state_.topology.rank});
+    verify_files(disk_, open_checkpoint(disk_, request.checkpoint),
+                 {state_.topology.world, state_.topology.rank});
   } catch (const OperatingError& error) {
     const bool hidden = !disk_.exists(request.checkpoint + "/manifest.json");
     TUTTI_PROBE("resume: a rank finds damage in the checkpoint to resume from");

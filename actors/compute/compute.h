@@ -18,23 +18,19 @@
 
 namespace tutti {
 
-// Owns the model, the optimizer, the engine and the state. Builds and restores the state on Prepare, and
-// trains on Start.
+// Owns the model, the optimizer, the engine and the state. Describes the run of these ranks on Join, builds
+// and restores the state on Prepare, and trains on Start.
 class Compute final : public Actor {
  public:
-  struct Place {
-    int rank = 0;
-    Device device;
-  };
-
   // `listeners`: of this rank. All references must outlive Compute.
-  Compute(const Job& job, const Place& place, Engine::Options listeners, const RankActors& actors, Disk& disk,
-          Log& log, Recorder& recorder);
+  Compute(const Job& job, const Device& device, Engine::Options listeners, const RankActors& actors,
+          Disk& disk, Log& log, Recorder& recorder);
   ~Compute() override;
 
   void receive(Context& context, Envelope& envelope) override;
 
  private:
+  void join(const RankTopology& place);
   void train(Context& context);
   Verified verify(const Verify& request);
   Prepared prepare(const Prepare& start);

@@ -30,7 +30,7 @@ TrainStep::TrainStep(const Parts& parts)
     : with_(parts),
       state_(parts.state),
       memory_(parts.job, parts.log, parts.state),
-      loss_scale_(parts.job.settings.precision, parts.job.data_world()) {}
+      loss_scale_(parts.job.settings.precision, parts.state.topology.data_world) {}
 
 void TrainStep::set_up(Context& context) {
   const RunSettings& settings = with_.job.settings;

@@ -13,17 +13,20 @@
 #include "actors/messages/heartbeat.h"
 #include "actors/messages/plan_entry.h"
 #include "collectives/agreement.h"
+#include "collectives/mesh.h"
 #include "data/transforms/transform.h"
 #include "io/checkpoint/checkpoint.h"
 #include "runtime/error.h"
 #include "runtime/process/thread_time.h"
 #include "tensors/device.h"
+#include "tensors/rank_topology.h"
 #include "tensors/tree.h"
 #include "training/loggers/logger_destination.h"
 
 // The messages between the actors of a rank. "Asked -> X": the sender waits for the reply X. Reserved
 // messages (credits, reports to the Supervisor) never block their sender.
 //
+//   (outside)    -- Join --> Supervisor -- Join --> Sync, the Loaders, Compute, Checkpointer
 //   Supervisor   -- Verify, Prepare, Start, StopRequested, Stop --> the others
 //   Loader       -- BatchReady --> Compute -- AddTransforms, Credit --> Loader
 //   Compute      -- AllocateMemory, SetPlan, RunEntry, AwaitEntry, FinishStep, SumDoubles --> Sync
@@ -41,6 +44,18 @@ namespace tutti {
 struct DataPosition {
   int64_t epoch = 0;
   int64_t batch = 0;  // within the epoch
+};
+
+// ---- who takes part
+
+// The first message of every actor but LogWriters. The receiver builds anew whatever depends on the ranks
+// that take part; constructors have all other parts.
+struct Join {
+  static constexpr const char* kName = "Join";
+  static constexpr bool kReserved = true;
+  int64_t epoch = 0;  // counts the Joins of an attempt
+  RankTopology topology = {};
+  Groups groups = {};  // for Sync; may not be ready yet (Group::ready)
 };
 
 // ---- from the Supervisor

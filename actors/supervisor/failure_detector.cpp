@@ -12,10 +12,14 @@ constexpr Nanoseconds kSilentAfter = std::chrono::milliseconds(1500);  // three 
 
 }  // namespace
 
-FailureDetector::FailureDetector(int rank, int world, Nanoseconds hang_timeout, Log& log)
-    : rank_(rank), world_(world), hang_timeout_(hang_timeout), log_(log) {}
+FailureDetector::FailureDetector(Nanoseconds hang_timeout, Log& log)
+    : hang_timeout_(hang_timeout), log_(log) {}
 
-void FailureDetector::start(TimePoint now) {
+void FailureDetector::start(TimePoint now, int rank, int world) {
+  rank_ = rank;
+  world_ = world;
+  peers_.clear();
+  all_wait_.clear();
   for (int r = 0; r < world_; ++r)
     if (r != rank_ && (rank_ == 0 || r == 0)) peers_[r].received = now;
   last_check_ = now;

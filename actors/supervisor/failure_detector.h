@@ -21,10 +21,10 @@ class FailureDetector {
   };
 
   // `log` must outlive the detector.
-  FailureDetector(int rank, int world, Nanoseconds hang_timeout, Log& log);
+  FailureDetector(Nanoseconds hang_timeout, Log& log);
 
-  // Silence counts from `now` on.
-  void start(TimePoint now);
+  // Watches the ranks of this world. Silence counts from `now` on.
+  void start(TimePoint now, int rank, int world);
   void add(const std::map<int, Heartbeats::Peer>& heartbeats);  // the newest ones, by rank
 
   // Returns a rank that has been silent for hang_timeout, or has recorded no event for that long without
@@ -42,7 +42,7 @@ class FailureDetector {
   void excuse_own_absence(TimePoint now);
   void warn_slow(TimePoint now, int rank);
 
-  int rank_, world_;
+  int rank_ = 0, world_ = 0;
   Nanoseconds hang_timeout_;
   Log& log_;
   std::map<int, Heartbeats::Peer> peers_;  // on rank 0 also of rank 0, after its first heartbeat

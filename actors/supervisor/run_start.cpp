@@ -20,17 +20,12 @@ Statement trouble_of(const std::exception& error) {
 
 }  // namespace
 
-RunStart::RunStart(const Job& job, int rank, std::string host, RunFolder& folder, CheckpointStore& store,
-                   Log& log, Recorder& recorder)
-    : job_(job),
-      rank_(rank),
-      host_(std::move(host)),
-      folder_(folder),
-      store_(store),
-      log_(log),
-      recorder_(recorder) {}
+RunStart::RunStart(const Job& job, std::string host, RunFolder& folder, CheckpointStore& store, Log& log,
+                   Recorder& recorder)
+    : job_(job), host_(std::move(host)), folder_(folder), store_(store), log_(log), recorder_(recorder) {}
 
-Statement RunStart::opening(Context& context) {
+Statement RunStart::opening(Context& context, int rank) {
+  rank_ = rank;
   if (rank_ != 0) return {};
   try {
     folder_.open(context, host_, log_);

@@ -19,12 +19,12 @@ namespace tutti {
 class RunStart {
  public:
   // All references must outlive this object.
-  RunStart(const Job& job, int rank, std::string host, RunFolder& folder, CheckpointStore& store, Log& log,
+  RunStart(const Job& job, std::string host, RunFolder& folder, CheckpointStore& store, Log& log,
            Recorder& recorder);
 
   // To be called in this order; `naming` to `good` repeatedly while a checkpoint is damaged. `statements`: of
   // all ranks. Trouble in a statement is thrown as UserError, the lowest rank's, the same on every rank.
-  Statement opening(Context& context);
+  Statement opening(Context& context, int rank);
   Verify named(const std::vector<Statement>& statements);  // no checkpoint: a fresh start, without `good`
   Statement verification(const Verified& verified) const;
   bool good(const std::vector<Statement>& statements);
@@ -40,7 +40,7 @@ class RunStart {
   std::string begin_text() const;
 
   const Job& job_;
-  int rank_;
+  int rank_ = 0;  // of this rank, from `opening` on
   std::string host_;
   RunFolder& folder_;
   CheckpointStore& store_;

@@ -18,7 +18,7 @@ std::optional<Publisher::Conclusion> Publisher::add(Context& context, int rank, 
   if (!unpublished_.empty() && !unpublished_.contains(name))
     TUTTI_PROBE("checkpoint: the files of two wait to be published");
   unpublished_[name][rank] = std::move(part);
-  if (static_cast<int>(unpublished_[name].size()) < job_.world) return std::nullopt;
+  if (static_cast<int>(unpublished_[name].size()) < world_) return std::nullopt;
   Parts parts = std::move(unpublished_.extract(name).mapped());
   const std::string unfinished = unfinished_folder(job_.checkpoints, name, job_.nonce);
   const std::string error = recorder_.input(RecordedInput::kPublishError, publish(name, unfinished, parts));
@@ -99,9 +99,7 @@ constexpr const char* kAbortVerb = "abort";
 
 Supervisor::Supervisor(const Job& job, const Place& place, const RankActors& actors, Disk& disk, Log& log,
                        Recorder& recorder, EndKind& end)
-    : rank_(place.rank),
-      world_(job.world),
-      actors_(actors),
+    : actors_(actors),
       log_(log),
       recorder_(recorder),
       end_(end),
@@ -109,13 +107,24 @@ Supervisor::Supervisor(const Job& job, const Place& place, const RankActors& act
       folder_(disk, job.run_dir, job.checkpoints),
       store_(disk, log, job, place.uploads),
       logs_(actors.logs, log),
-      start_(job, place.rank, place.host, folder_, store_, log, recorder),
-      failures_(place.rank, job.world, job.settings.train.hang_timeout, log),
+      start_(job, place.host, folder_, store_, log, recorder),
+      failures_(job.settings.train.hang_timeout, log),
       publisher_(job, store_, actors.checkpointer, log, recorder) {}
 
-void Supervisor::start(Context& context) {
-  failures_.start(context.now());
-  context.send(actors_.sync, Agree{start_.opening(context)});
+// Sync comes first, since making groups takes time. The others have no use for groups.
+void Supervisor::join(Context& context, Join& message) {
+  TUTTI_ASSERT(stage_ == Stage::kJoining, "a second Join");
+  place_ = message.topology;
+  failures_.start(context.now(), place_.rank, place_.world);
+  publisher_.join(place_.world);
+  const Join without_groups{.epoch = message.epoch, .topology = place_};
+  context.send(actors_.sync, std::move(message));
+  context.send(actors_.loader, without_groups);
+  for (const ActorId loader : actors_.eval_loaders) context.send(loader, without_groups);
+  context.send(actors_.compute, without_groups);
+  context.send(actors_.checkpointer, without_groups);
+  stage_ = Stage::kOpening;
+  context.send(actors_.sync, Agree{start_.opening(context, place_.rank)});
 }
 
 void Supervisor::agreed(Context& context, const std::vector<Statement>& statements) {
@@ -147,7 +156,9 @@ void Supervisor::verify_or_prepare(Context& context, Verify next) {
 
 void Supervisor::receive(Context& context, Envelope& envelope) {
   Message& message = envelope.message;
-  if (auto* packet = message.get_if<ControlReceived>()) {
+  if (auto* join_message = message.get_if<Join>()) {
+    join(context, *join_message);
+  } else if (auto* packet = message.get_if<ControlReceived>()) {
     handle_control(context, packet->from, packet->text);
   } else if (auto* heartbeats = message.get_if<Heartbeats>()) {
     failures_.add(heartbeats->peers);
@@ -193,7 +204,7 @@ void Supervisor::handle_control(Context& context, int from, const std::string& t
 
 void Supervisor::durable(Context& context, Durable part) {
   logs_.sync(context, part.name);
-  if (rank_ == 0) return add_part(context, 0, std::move(part));
+  if (place_.rank == 0) return add_part(context, 0, std::move(part));
   context.send(actors_.sync, SendControl{0, durable_text(part)});
 }
 
@@ -229,9 +240,9 @@ void Supervisor::prepare_to_stop(Context& context) {
 }
 
 std::optional<TimePoint> Supervisor::idle(Context& context) {
-  if (stage_ == Stage::kFinished) return std::nullopt;
+  if (stage_ == Stage::kJoining || stage_ == Stage::kFinished) return std::nullopt;
   if (const auto failure = failures_.check(context.now())) fail(context, *failure);
-  if (rank_ == 0 && stage_ == Stage::kTraining) look_into_folder(context);
+  if (place_.rank == 0 && stage_ == Stage::kTraining) look_into_folder(context);
   if (const std::string why = journal_whole_ ? recorder_.incomplete() : ""; !why.empty()) {
     journal_whole_ = false;
     log_.warning("the journal ends here, and training continues without it: " + why);
@@ -254,7 +265,8 @@ void Supervisor::fail(Context& context, const FailureDetector::Failure& failure)
 
 void Supervisor::trained(Context& context, TrainingDone done) {
   if (done.alone) {
-    const RankEnd end{done.failure->kind(), "rank " + std::to_string(rank_) + ": " + done.failure->what()};
+    const RankEnd end{done.failure->kind(),
+                      "rank " + std::to_string(place_.rank) + ": " + done.failure->what()};
     send_others_and_wait(context, std::nullopt, end_order(kAbortVerb, end));
     throw OperatingError(end.reason, end.kind);
   }
@@ -270,9 +282,9 @@ void Supervisor::trained(Context& context, TrainingDone done) {
 // On rank 0: a failure that all ranks know is thrown once the last checkpoint is concluded, then by each
 // rank.
 void Supervisor::throw_if_failed(Context& context) {
-  if (rank_ == 0 && done_ && done_->failure && publisher_.concluded() != done_->checkpoints)
+  if (place_.rank == 0 && done_ && done_->failure && publisher_.concluded() != done_->checkpoints)
     TUTTI_PROBE("end: a run that gives up waits for its last checkpoint");
-  if (rank_ != 0 || !done_ || !done_->failure || publisher_.concluded() != done_->checkpoints) return;
+  if (place_.rank != 0 || !done_ || !done_->failure || publisher_.concluded() != done_->checkpoints) return;
   send_others_and_wait(context, std::nullopt, end_order(kFinishVerb, {done_->failure->kind()}));
   throw *done_->failure;
 }
@@ -282,7 +294,7 @@ void Supervisor::throw_if_failed(Context& context) {
 void Supervisor::finish_if_ready(Context& context) {
   if (!agreed_end_ || !done_) return;
   if (done_->failure) throw *done_->failure;
-  if (rank_ == 0) send_others(context, end_order(kFinishVerb, {*agreed_end_}));
+  if (place_.rank == 0) send_others(context, end_order(kFinishVerb, {*agreed_end_}));
   finish(context, *agreed_end_);
 }
 
@@ -307,15 +319,15 @@ void Supervisor::finish(Context& context, EndKind kind) {
 }
 
 void Supervisor::send_others(Context& context, const std::string& order) {
-  for (int r = 0; r < world_; ++r)
-    if (r != rank_) context.send(actors_.sync, SendControl{r, order});
+  for (int r = 0; r < place_.world; ++r)
+    if (r != place_.rank) context.send(actors_.sync, SendControl{r, order});
 }
 
 // Before this rank and its Sync end. Waits no longer than kSendTimeout, since Sync may be stuck.
 void Supervisor::send_others_and_wait(Context& context, std::optional<int> except, const std::string& order) {
   std::vector<Pending<ControlSent>> sent;
-  for (int r = 0; r < world_; ++r)
-    if (r != rank_ && r != except)
+  for (int r = 0; r < place_.world; ++r)
+    if (r != place_.rank && r != except)
       sent.push_back(context.request<ControlSent>(actors_.sync, SendControl{r, order}));
   const TimePoint until = context.now() + kSendTimeout;
   for (const auto& reply : sent)

@@ -25,6 +25,9 @@ class Publisher {
   // All references must outlive the publisher.
   Publisher(const Job& job, CheckpointStore& store, ActorId checkpointer, Log& log, Recorder& recorder);
 
+  // A checkpoint has a part of each of `world` ranks.
+  void join(int world) { world_ = world; }
+
   struct Conclusion {
     bool published = false;
     bool last = false;  // of the run
@@ -44,6 +47,7 @@ class Publisher {
   ActorId checkpointer_;
   Log& log_;
   Recorder& recorder_;
+  int world_ = 0;
   std::map<std::string, Parts> unpublished_;  // by checkpoint
   int64_t concluded_ = 0;
   int failed_ = 0;
@@ -76,12 +80,12 @@ class DurableLogs {
   Log& log_;
 };
 
-// Starts, watches and ends a rank. Starts the other actors once all ranks agree (RunStart), passes on
-// requests to stop, and ends the run after the last checkpoint, or if another rank fails (FailureDetector).
+// Starts, watches and ends a rank. Passes a Join on, starts the other actors once all ranks agree (RunStart),
+// passes on requests to stop, and ends the run after the last checkpoint, or if another rank fails
+// (FailureDetector).
 class Supervisor final : public Actor {
  public:
   struct Place {
-    int rank = 0;
     std::string host;
     std::string after_interrupt = {};  // printed after Ctrl-C
     Uploads* uploads = nullptr;        // of checkpoints; null: none
@@ -91,13 +95,13 @@ class Supervisor final : public Actor {
   Supervisor(const Job& job, const Place& place, const RankActors& actors, Disk& disk, Log& log,
              Recorder& recorder, EndKind& end);
 
-  void start(Context& context) override;
   void receive(Context& context, Envelope& envelope) override;
   std::optional<TimePoint> idle(Context& context) override;
 
  private:
-  enum class Stage { kOpening, kVerifying, kPreparing, kBeginning, kTraining, kFinished };
+  enum class Stage { kJoining, kOpening, kVerifying, kPreparing, kBeginning, kTraining, kFinished };
 
+  void join(Context& context, Join& message);
   void agreed(Context& context, const std::vector<Statement>& statements);
   void verify_or_prepare(Context& context, Verify next);
   void handle_control(Context& context, int from, const std::string& text);
@@ -114,7 +118,7 @@ class Supervisor final : public Actor {
   void send_others(Context& context, const std::string& order);
   void send_others_and_wait(Context& context, std::optional<int> except, const std::string& order);
 
-  int rank_, world_;
+  RankTopology place_;
   RankActors actors_;
   Log& log_;
   Recorder& recorder_;
@@ -126,7 +130,7 @@ class Supervisor final : public Actor {
   RunStart start_;
   FailureDetector failures_;
   Publisher publisher_;
-  Stage stage_ = Stage::kOpening;
+  Stage stage_ = Stage::kJoining;
   std::optional<TrainingDone> done_;
   std::optional<EndKind> agreed_end_;  // of all ranks, once the last checkpoint is concluded
   bool stop_requested_ = false;

@@ -21,6 +21,8 @@ class DeliveryScript {
   virtual void advance(int rank) = 0;
   // The next message if from outside, so that no actor will send this message. Called once for each line.
   virtual std::optional<Message> from_outside(int rank) = 0;
+  // True if records of this kind have no line for the message: its actor takes the message as it comes.
+  virtual bool is_unrecorded(int /*rank*/, std::string_view /*message*/) { return false; }
 };
 
 }  // namespace tutti

@@ -131,16 +131,20 @@ bool TokenScheduler::take(ControlBlock& self, Envelope& envelope) {
   auto& waiting = held_back_[self.id.index];
   for (Envelope incoming; Scheduler::take(self, incoming);) waiting.push_back(std::move(incoming));
   const auto next = std::find_if(waiting.begin(), waiting.end(), [&](const Envelope& candidate) {
-    return candidate.message.incidental() || is_next(self, candidate);
+    return is_unscripted(self, candidate) || is_next(self, candidate);
   });
   if (next == waiting.end()) return false;
   envelope = std::move(*next);
   waiting.erase(next);
-  if (envelope.message.incidental()) return true;
+  if (is_unscripted(self, envelope)) return true;
   last_scripted_ = now();
   options_.script->advance(self.rank);
   wake_next(self.rank);
   return true;
+}
+
+bool TokenScheduler::is_unscripted(const ControlBlock& self, const Envelope& envelope) const {
+  return envelope.message.incidental() || options_.script->is_unrecorded(self.rank, envelope.message.label());
 }
 
 bool TokenScheduler::is_next(const ControlBlock& self, const Envelope& envelope) const {

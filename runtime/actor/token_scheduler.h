@@ -40,8 +40,8 @@ class TokenScheduler final : public Scheduler {
     // Called on the receiving thread when the run token passes to another rank, to swap per-process state.
     std::function<void(int rank)> on_switch;
     TimePoint time_limit = kNever;  // the run is aborted at this time
-    // The order of deliveries, except for incidental messages. The run is aborted if the next delivery does
-    // not happen within kScriptTimeout of simulated time.
+    // The order of deliveries, except for incidental and unrecorded messages. The run is aborted if the next
+    // delivery does not happen within kScriptTimeout of simulated time.
     DeliveryScript* script = nullptr;
   };
 
@@ -99,6 +99,7 @@ class TokenScheduler final : public Scheduler {
   };
   static constexpr uint32_t kNone = UINT32_MAX;
 
+  bool is_unscripted(const ControlBlock& self, const Envelope& envelope) const;
   bool is_next(const ControlBlock& self, const Envelope& envelope) const;
   void wake_first();
   void wake_next(int rank);

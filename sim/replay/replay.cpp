@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "actors/local_ranks.h"
+#include "actors/messages/messages.h"
 #include "io/checkpoint/checkpoint.h"
 #include "io/checkpoint/newer_format.h"
 #include "io/journal/recorded_run.h"
@@ -54,6 +55,11 @@ class RecordedRanks final : public DeliveryScript {
     if (line->message != StopRequested::kName || (!line->from.empty() && line->from != line->to))
       return std::nullopt;
     return Message(StopRequested{});
+  }
+
+  // Actors of older programs began with the ranks that they were made for.
+  bool is_unrecorded(int rank, std::string_view message) override {
+    return message == Join::kName && !ranks_[rank]->has_joins();
   }
 
   // True if a rank ended badly at the end of its record: it was killed, its record breaks off, or it gave up

@@ -45,6 +45,7 @@ bool RecordedRank::read_record() {
 void RecordedRank::add(const JournalDelivery& delivery) {
   const std::string to(delivery.to);
   if (delivery.message == LogFrom::kName) logs_.insert(to);
+  has_joins_ = has_joins_ || delivery.message == Join::kName;
   if (!logs_.contains(to))
     deliveries_.push_back({to, std::string(delivery.from), std::string(delivery.message)});
 }
@@ -61,6 +62,8 @@ const DeliveryScript::Line* RecordedRank::next_delivery() {
   line_ = {line.to, line.from, line.message};
   return &line_;
 }
+
+bool RecordedRank::has_joins() { return has_joins_ || (next_delivery() && has_joins_); }
 
 void RecordedRank::advance() {
   deliveries_.pop_front();

@@ -31,6 +31,8 @@ class RecordedRank {
 
   const DeliveryScript::Line* next_delivery();
   void advance();
+  // True if the record begins with a Join, as records of programs that have this message do.
+  bool has_joins();
   int64_t deliveries() const { return deliveries_read_; }
 
   // Removes and returns the key's next digest; nullopt at the end of the record.
@@ -78,6 +80,7 @@ class RecordedRank {
   std::string end_;
   std::string incomplete_;  // JournalIncomplete::why
   int64_t deliveries_read_ = 0;
+  bool has_joins_ = false;
   int64_t last_step_ = 0;
   RecordedSteps begun_;  // so far
 };

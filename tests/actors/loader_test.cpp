@@ -59,7 +59,10 @@ std::vector<Batch> loaded(const DatasetPtr& data, std::unique_ptr<Workers> worke
   RingRecorder recorder;
   const ActorId loader = scheduler.reserve("loader", 0), consumer = scheduler.reserve("consumer", 0);
   std::vector<Batch> batches;
-  scheduler.install(loader, std::make_unique<Loader>(data, sampler, consumer, recorder, std::move(workers)));
+  scheduler.install(loader, std::make_unique<Loader>(
+                                data, [&](const RankTopology&) { return sampler; }, consumer, recorder,
+                                std::move(workers)));
+  scheduler.post(loader, Join{});
   play(scheduler, consumer,
        {.start =
             [&](Context& context) {

@@ -79,8 +79,8 @@ struct DeviceSync {
   void run(std::vector<PlanEntry> plan, const std::function<void(Context&)>& start) {
     const std::shared_ptr<Group> world = LocalFabric::make(1)->group(0);
     const auto on_stream = [this] { return std::make_shared<OnStream>(posted, holds); };
-    scheduler.install(sync, std::make_unique<Sync>(Groups{world, on_stream(), on_stream(), on_stream()},
-                                                   *transport, compute, recorder));
+    scheduler.install(sync, std::make_unique<Sync>(*transport, compute, recorder));
+    scheduler.post(sync, Join{.groups = {world, on_stream(), on_stream(), on_stream()}});
     play(scheduler, compute, {.start = [&](Context& context) {
            context.send(sync, SetPlan{std::move(plan)});
            start(context);

@@ -20,6 +20,13 @@
 namespace tutti {
 namespace {
 
+// Its first message is a Join with these groups.
+void install_sync(Scheduler& scheduler, ActorId sync, Transport& transport, ActorId supervisor,
+                  Recorder& recorder, Groups groups, const RankTopology& place = {}) {
+  scheduler.install(sync, std::make_unique<Sync>(transport, supervisor, recorder));
+  scheduler.post(sync, Join{.topology = place, .groups = std::move(groups)});
+}
+
 double cpu_s() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -71,7 +78,7 @@ TEST(SyncTest, WaitingTwoSecondsForASlowRankCostsLittle) {
   double sum = 0;
   const ActorId sync = scheduler.reserve("sync", 0), asker = scheduler.reserve("asker", 0);
   const ActorId late = scheduler.reserve("late", 1);
-  scheduler.install(sync, std::make_unique<Sync>(Groups{mine}, *transport, asker, recorder));
+  install_sync(scheduler, sync, *transport, asker, recorder, Groups{mine});
   scheduler.install(late, std::make_unique<LateRank>(*theirs, std::chrono::seconds(2)));
   scheduler.install(asker, std::make_unique<Asker>(sync, sum));
   const double before = cpu_s();
@@ -123,7 +130,7 @@ TEST(SyncTest, HeartbeatsDoNotPileUpBeforeABusySupervisor) {
   TokenScheduler scheduler;
   std::vector<double> heard;
   const ActorId sync = scheduler.reserve("sync", 0), supervisor = scheduler.reserve("supervisor", 0);
-  scheduler.install(sync, std::make_unique<Sync>(Groups{group}, transport, supervisor, recorder));
+  install_sync(scheduler, sync, transport, supervisor, recorder, Groups{group});
   scheduler.install(supervisor, std::make_unique<BusySupervisor>(sync, heard));
   scheduler.run();
   EXPECT_EQ(heard, (std::vector<double>{20'001, 1})) << "the first, and then the newest";
@@ -160,7 +167,7 @@ TEST(SyncTest, PacketsOfSupervisorsAreRecordedAndHeartbeatsAreNot) {
       recorder, {{1, "heartbeat 12 0.5 0 4"}, {2, "durable"}, {1, "finish"}, {2, "heartbeat 12 0 0 5"}});
   TokenScheduler scheduler;
   const ActorId sync = scheduler.reserve("sync", 0), supervisor = scheduler.reserve("supervisor", 0);
-  scheduler.install(sync, std::make_unique<Sync>(Groups{group}, transport, supervisor, recorder));
+  install_sync(scheduler, sync, transport, supervisor, recorder, Groups{group});
   int packets = 0, heard = 0;
   play(scheduler, supervisor,
        {.start =
@@ -217,7 +224,7 @@ TEST(SyncTest, ACollectiveThatMovesOnIsPolledOften) {
   RingRecorder recorder;
   TokenScheduler scheduler;
   const ActorId sync = scheduler.reserve("sync", 0), asker = scheduler.reserve("asker", 0);
-  scheduler.install(sync, std::make_unique<Sync>(Groups{group}, *transport, asker, recorder));
+  install_sync(scheduler, sync, *transport, asker, recorder, Groups{group});
   double waited_s = -1;
   play(scheduler, asker, {.start = [&](Context& context) {
          const TimePoint asked = context.now();
@@ -251,7 +258,7 @@ TEST(SyncTest, ARankThatServesPostsAFewEntriesAtATime) {
   RingRecorder recorder;
   TokenScheduler scheduler;
   const ActorId sync = scheduler.reserve("sync", 0), asker = scheduler.reserve("asker", 0);
-  scheduler.install(sync, std::make_unique<Sync>(Groups{group}, *transport, asker, recorder));
+  install_sync(scheduler, sync, *transport, asker, recorder, Groups{group});
   const CutPtr cut = Cut::even(2, 1);
   int posted_at_once = 0;
   play(scheduler, asker, {.start = [&](Context& context) {
@@ -286,8 +293,7 @@ struct TwoGroups {
       std::make_shared<Cut>(std::vector<std::vector<ElementRange>>{{{0, 1}, {3, 4}}, {{1, 3}, {4, 5}}});
 
   void run(const std::function<void(Context&)>& start) {
-    scheduler.install(sync, std::make_unique<Sync>(Groups{world->group(0), gathers->group(0)}, *transport,
-                                                   compute, recorder));
+    install_sync(scheduler, sync, *transport, compute, recorder, Groups{world->group(0), gathers->group(0)});
     play(scheduler, compute, {.start = [&](Context& context) {
            SetPlan plan;
            plan.entries.push_back({.whole = sum, .label = "sum"});
@@ -388,7 +394,7 @@ TEST(SyncTest, TheDigestOfAScatteredSumIsThatOfThisRanksPart) {
   DigestRecorder recorder, wanted;
   TokenScheduler scheduler;
   const ActorId sync = scheduler.reserve("sync", 0), compute = scheduler.reserve("compute", 0);
-  scheduler.install(sync, std::make_unique<Sync>(Groups{world->group(0)}, *transport, compute, recorder));
+  install_sync(scheduler, sync, *transport, compute, recorder, Groups{world->group(0)});
   const CutPtr cut = Cut::even(2, 3);
   const at::Tensor part = at::zeros({3}), theirs = at::zeros({3});
   const WorkPtr work =
@@ -423,7 +429,7 @@ TEST(SyncTest, ASumOverShardsIsThatOfTheRanksThatShare) {
   const ActorId sync = scheduler.reserve("sync", 0), compute = scheduler.reserve("compute", 0);
   Groups groups{world->group(0)};
   groups[static_cast<std::size_t>(GroupRole::kReductions)] = shards->group(0);
-  scheduler.install(sync, std::make_unique<Sync>(groups, *transport, compute, recorder));
+  install_sync(scheduler, sync, *transport, compute, recorder, groups);
   const WorkPtr theirs = others->all_reduce(at::full({3}, 0.5, at::kDouble), "sum over shards");
   const WorkPtr of_world = elsewhere->all_reduce(at::full({3}, 100.0, at::kDouble), "metrics");
   play(scheduler, compute, {.start = [&](Context& context) {

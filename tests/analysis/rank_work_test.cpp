@@ -217,10 +217,11 @@ TEST_F(RankWorkTest, AnUnknownEventKeepsItsName) {
 TEST_F(RankWorkTest, MessagesThatMeanSomethingAreThoseOfTheActors) {
   EXPECT_STREQ(BatchReady::kName, "BatchReady");
   EXPECT_STREQ(AwaitEntry::kName, "AwaitEntry");
-  for (const char* message : {Verify::kName, Prepare::kName, Start::kName, Stop::kName, StopRequested::kName,
-                              Credit::kName, LoadBatch::kName, AddTransforms::kName, ReserveCopies::kName,
-                              Snapshot::kName, Concluded::kName, Durable::kName, Verified::kName,
-                              Prepared::kName, Agreed::kName, TrainingDone::kName, ControlReceived::kName})
+  for (const char* message :
+       {Join::kName, Verify::kName, Prepare::kName, Start::kName, Stop::kName, StopRequested::kName,
+        Credit::kName, LoadBatch::kName, AddTransforms::kName, ReserveCopies::kName, Snapshot::kName,
+        Concluded::kName, Durable::kName, Verified::kName, Prepared::kName, Agreed::kName,
+        TrainingDone::kName, ControlReceived::kName})
     EXPECT_NE(work_of_message("compute", message).name, message);
   for (const char* message : {RunEntry::kName, AwaitEntry::kName, FinishStep::kName, SumDoubles::kName,
                               SetPlan::kName, AllocateMemory::kName, Agree::kName, SendControl::kName})

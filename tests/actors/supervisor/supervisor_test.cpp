@@ -40,9 +40,9 @@ class SupervisorTest : public testing::Test {
     job_.nonce = "nonce";
     job_.settings.train.hang_timeout = hang_timeout;
     disk_.scheduler = &scheduler_;
-    scheduler_.install(actors_.supervisor,
-                       std::make_unique<Supervisor>(job_, Supervisor::Place{rank_, ""}, actors_, disk_, *log_,
-                                                    recorder_, end_));
+    scheduler_.install(actors_.supervisor, std::make_unique<Supervisor>(job_, Supervisor::Place{""}, actors_,
+                                                                        disk_, *log_, recorder_, end_));
+    scheduler_.post(actors_.supervisor, Join{.topology = {.rank = rank_, .world = 2}});
     scheduler_.run();
   }
 

@@ -37,7 +37,9 @@ SimSeams loader_bug(Between::Change change, int of_rank = -1) {
   const auto recorder = std::make_shared<RingRecorder>();
   seams.actors = [=](TokenScheduler& scheduler, const RankActors& actors, const Job& job, int rank) {
     if (of_rank >= 0 && rank != of_rank) return;
-    auto loader = std::make_unique<Loader>(job.train, job.train_sampler(rank), actors.compute, *recorder);
+    auto loader = std::make_unique<Loader>(
+        job.train, [&job](const RankTopology& place) { return job.train_sampler(place); }, actors.compute,
+        *recorder);
     scheduler.install(actors.loader, std::make_unique<Between>(std::move(loader), change));
   };
   return seams;
@@ -80,10 +82,8 @@ SimSeams counts_every_credit() {
 // A checkpointer that says Durable when the file is in memory, and writes it when it comes to that.
 class SaysDurableTooSoon final : public Actor {
  public:
-  SaysDurableTooSoon(Disk& disk, const std::string& checkpoints, int rank, ActorId supervisor)
-      : disk_(disk),
-        checkpoints_(checkpoints),
-        checkpointer_(*memory_, checkpoints, rank, supervisor, recorder_) {
+  SaysDurableTooSoon(Disk& disk, const std::string& checkpoints, ActorId supervisor)
+      : disk_(disk), checkpoints_(checkpoints), checkpointer_(*memory_, checkpoints, supervisor, recorder_) {
     memory_->make_folders(checkpoints);
   }
 
@@ -129,7 +129,7 @@ SimSeams says_durable_too_soon() {
   };
   seams.actors = [disks](TokenScheduler& scheduler, const RankActors& actors, const Job& job, int rank) {
     scheduler.install(actors.checkpointer, std::make_unique<SaysDurableTooSoon>(
-                                               *disks->at(rank), job.checkpoints, rank, actors.supervisor));
+                                               *disks->at(rank), job.checkpoints, actors.supervisor));
   };
   return seams;
 }
