@@ -58,7 +58,7 @@ void Sync::join(Context& context, Join& message) {
 
 // Begins with the requests that came before all groups were ready.
 void Sync::connect(Context& context) {
-  if (connected_ || !groups_.front() || !ready(groups_)) return;
+  if (connected_ || !groups_.front() || !holds(context, [this] { return ready(groups_); })) return;
   connected_ = true;
   progress_ = context.now();
   for (; !early_.empty(); early_.pop_front()) handle_request(context, early_.front());
@@ -86,7 +86,9 @@ void Sync::handle_request(Context& context, Envelope& envelope) {
   } else if (auto* mine = message.get_if<Agree>()) {
     agree(context, *mine);
   } else if (auto* request = message.get_if<AllocateMemory>()) {
-    allocate(context, envelope, *request);
+    ++awaited_;
+    const AllocateMemory memory = *request;  // which moves with the envelope
+    allocate(context, std::make_shared<MemoryRequest>(std::move(envelope), memory));
   } else {
     TUTTI_ASSERT(false, message.name());
   }
@@ -308,10 +310,26 @@ void Sync::agree(Context& context, const Agree& mine) {
   });
 }
 
-void Sync::allocate(Context& context, Envelope& envelope, const AllocateMemory& request) {
-  MemoryAllocated given;
-  for (const int64_t bytes : request.bytes) given.memory.push_back(group(request.group).allocate(bytes));
-  context.reply(envelope, std::move(given));
+struct Sync::MemoryRequest {
+  Envelope envelope;
+  AllocateMemory order;
+  MemoryAllocated given = {};
+};
+
+// One allocation after the other, in the same order on all ranks.
+void Sync::allocate(Context& context, const std::shared_ptr<MemoryRequest>& request) {
+  const AllocateMemory& order = request->order;
+  std::vector<at::Tensor>& given = request->given.memory;
+  if (given.size() == order.bytes.size()) {
+    --awaited_;
+    return context.reply(request->envelope, std::move(request->given));
+  }
+  AllocationPtr allocation = group(order.group).allocate(order.bytes[given.size()]);
+  const Allocation& running = *allocation;
+  post(context, order.group, std::move(allocation), [this, request, &running](Context& c) {
+    request->given.memory.push_back(running.memory());
+    allocate(c, request);
+  });
 }
 
 void Sync::post(Context& context, GroupRole role, WorkPtr work, Then then) {
@@ -324,7 +342,7 @@ bool Sync::drive(Context& context) {
   std::array<bool, kGroupRoles> waits{};
   for (auto& collective : outstanding_) {
     bool& behind = waits[static_cast<std::size_t>(collective.group)];
-    behind = !is_over(context, *collective.work) || behind;
+    behind = !holds(context, [&] { return collective.work->done(); }) || behind;
     collective.over = !behind;
   }
   const auto first =
@@ -339,8 +357,9 @@ bool Sync::drive(Context& context) {
 }
 
 // The error of a lost rank names the last event in its newest heartbeat.
-bool Sync::is_over(Context& context, Work& work) const try {
-  return work.done();
+template <class Check>
+bool Sync::holds(Context& context, const Check& check) const try {
+  return check();
 } catch (const LostRankError& lost) {
   const auto peer = newest_.peers.find(lost.rank());
   if (peer == newest_.peers.end()) {

@@ -88,13 +88,15 @@ class Sync final : public Actor {
   void mark_done(Context& context, Entry& entry, bool finite);
   void end_pass_if_done(Context& context);
   void agree(Context& context, const Agree& mine);
-  void allocate(Context& context, Envelope& envelope, const AllocateMemory& request);
+  struct MemoryRequest;
+  void allocate(Context& context, const std::shared_ptr<MemoryRequest>& request);
 
   Group& group(GroupRole role) const { return *groups_[static_cast<std::size_t>(role)]; }
   void post(Context& context, GroupRole role, WorkPtr work, Then then = {});
   bool drive(Context& context);  // true if any collective has finished
   int64_t moves() const;
-  bool is_over(Context& context, Work& work) const;
+  template <class Check>
+  bool holds(Context& context, const Check& check) const;
   void receive_control(Context& context);
   void send_heartbeat(Context& context);
   TimePoint next_poll(TimePoint now) const;

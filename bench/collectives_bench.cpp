@@ -77,7 +77,7 @@ void measure(const MpiWorld& world, const std::string& title, int repeats,
 }
 
 void compare_sums(const MpiWorld& world, MpiGroup& ordered, int64_t bytes) {
-  const at::Tensor in_window = ordered.allocate(bytes).view(at::kFloat);
+  const at::Tensor in_window = wait_for_memory(ordered, bytes).view(at::kFloat);
   const at::Tensor elsewhere = at::zeros({bytes / 4}, at::kFloat);
   measure(world, std::to_string(bytes) + " bytes", std::clamp<int>((4 << 20) / bytes, 1, 200),
           {{"writing alone", [&] { in_window.fill_(1); }, {}},
@@ -100,7 +100,7 @@ CutPtr cut_by_rows(int ranks) {
 void compare_cuts(const MpiWorld& world, MpiGroup& group, const std::string& name, bool in_window) {
   const int64_t part_size = kTensors * kRowsOfRank;
   const auto memory = [&](int64_t size) {
-    return in_window ? group.allocate(size * 4).view(at::kFloat) : at::zeros({size}, at::kFloat);
+    return in_window ? wait_for_memory(group, size * 4).view(at::kFloat) : at::zeros({size}, at::kFloat);
   };
   const at::Tensor part = memory(part_size).fill_(1);
   const at::Tensor whole = memory(part_size * group.size()).fill_(1);
@@ -120,6 +120,7 @@ int main(int argc, char** argv) {
   MpiWorld world(&argc, &argv);
   const SystemClock clock;
   MpiGroup ordered(world, clock, world.all_ranks());
+  wait_until_ready(ordered);
   for (const int64_t bytes : {64L, 4096L, 65536L, 1L << 20, 25L << 20, 80L << 20})
     compare_sums(world, ordered, bytes);
   compare_cuts(world, ordered, "24 tensors, window", true);

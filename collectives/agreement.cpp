@@ -86,12 +86,16 @@ std::vector<std::string> agreed_texts(const std::vector<Statement>& statements) 
 }
 
 std::vector<Statement> agree(Group& group, const Statement& mine, Nanoseconds timeout) {
-  AgreementRound round(group, mine);
   const TimePoint until = std::chrono::steady_clock::now() + timeout;
-  while (!round.done()) {
-    if (std::chrono::steady_clock::now() > until) throw_timeout(group, timeout);
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
+  const auto wait_until = [&](const auto& done) {
+    while (!done()) {
+      if (std::chrono::steady_clock::now() > until) throw_timeout(group, timeout);
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  };
+  wait_until([&] { return group.ready(); });
+  AgreementRound round(group, mine);
+  wait_until([&] { return round.done(); });
   return round.statements();
 }
 

@@ -50,8 +50,8 @@ class AgreementRound final : public Work {
 // all ranks share.
 std::vector<std::string> agreed_texts(const std::vector<Statement>& statements);
 
-// Runs one round and blocks until its end. Call before the actors run. Returns all statements, by rank.
-// Throws CollectiveError after `timeout`, naming the missing ranks.
+// Runs one round, once the group is ready, and blocks until its end. Call before the actors run. Returns all
+// statements, by rank. Throws CollectiveError after `timeout`, naming the missing ranks.
 std::vector<Statement> agree(Group& group, const Statement& mine,
                              Nanoseconds timeout = std::chrono::seconds(60));
 

@@ -1,5 +1,7 @@
 #include "collectives/group.h"
 
+#include <thread>
+
 #include "collectives/ordered_sum.h"
 #include "runtime/error.h"
 
@@ -31,6 +33,34 @@ LostRankError::LostRankError(int rank, const CollectiveHeader& waited)
           "rank " + std::to_string(rank) + " is gone: its process ended while " + waited.text() + " waited",
           EndKind::kLostRank),
       rank_(rank) {}
+
+namespace {
+
+class Allocated final : public Allocation {
+ public:
+  explicit Allocated(at::Tensor memory) : memory_(std::move(memory)) {}
+  bool done() override { return true; }
+  const CollectiveHeader& header() const override { return header_; }
+  at::Tensor memory() const override { return memory_; }
+
+ private:
+  at::Tensor memory_;
+  CollectiveHeader header_;
+};
+
+}  // namespace
+
+AllocationPtr allocated(at::Tensor memory) { return std::make_unique<Allocated>(std::move(memory)); }
+
+void wait_until_ready(Group& group) {
+  while (!group.ready()) std::this_thread::yield();
+}
+
+at::Tensor wait_for_memory(Group& group, int64_t bytes) {
+  const AllocationPtr allocation = group.allocate(bytes);
+  while (!allocation->done()) std::this_thread::yield();
+  return allocation->memory();
+}
 
 void check_flat(const at::Tensor& tensor) {
   TUTTI_ASSERT(tensor.defined() && tensor.dim() == 1 && tensor.is_contiguous(),

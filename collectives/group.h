@@ -62,6 +62,18 @@ class Work {
 };
 using WorkPtr = std::unique_ptr<Work>;
 
+// Memory of a group that the ranks are taking. All of them have it once done. `done` also throws
+// OperatingError, on every rank, if a rank has no memory.
+class Allocation : public Work {
+ public:
+  // Valid once done. Flat uint8, zeroed, 64-byte aligned. Valid while tensor and group live.
+  virtual at::Tensor memory() const = 0;
+  bool finite() const override { return true; }
+};
+using AllocationPtr = std::unique_ptr<Allocation>;
+// Of a group that needs no other rank for its memory.
+AllocationPtr allocated(at::Tensor memory);
+
 // A set of ranks that run collectives together. All tensors are flat (1-D, contiguous). Sums are computed in
 // the tensor's dtype: float32, float64, bfloat16, float16, int32 or int64. Every rank posts the same
 // collectives in the same order; collectives may overlap. Not thread-safe: only Sync's thread uses a group.
@@ -77,10 +89,13 @@ class Group {
   // A rank of this group as a rank of the world, for errors.
   virtual int world_rank(int rank) const = 0;
 
-  // Allocates memory that this group reads without copying (shared between ranks of one host), as a flat
-  // uint8 tensor, zeroed, 64-byte aligned. `bytes` may differ between ranks. Valid while tensor and group
-  // live. Collective; blocks.
-  virtual at::Tensor allocate(int64_t bytes) = 0;
+  // False while the ranks meet and connect; nothing may be posted then. Makes progress; never blocks. Throws
+  // CollectiveError. A rank counts as there from its first call on.
+  virtual bool ready() { return true; }
+
+  // Takes memory that this group reads without copying (shared between ranks of one host). `bytes` may differ
+  // between ranks. Collective. Nothing else may be posted until the allocation is done.
+  virtual AllocationPtr allocate(int64_t bytes) = 0;
 
   virtual WorkPtr all_reduce(at::Tensor inout, const std::string& label) = 0;
 
@@ -102,8 +117,8 @@ class Group {
   // Grows whenever polling advances a collective, finished or not.
   virtual int64_t moves() const { return 0; }
 
-  // Ranks of the world, on this host, that have not posted the oldest collective in progress, for error
-  // reports.
+  // Ranks of the world that have not come before the group is ready; then those on this host that have not
+  // posted the oldest collective in progress. For error reports.
   virtual std::vector<int> late() const { return {}; }
 
   // The last posted collectives, newest last, for error reports.
@@ -114,8 +129,6 @@ class Group {
 
   // -- Groups whose collectives a device runs (collectives/device/group.h).
 
-  // False while ranks still connect; collectives may not be posted then. Makes progress; never blocks.
-  virtual bool ready() { return true; }
   // True if collectives run on the caller's current stream, in the order of posting. Over all such groups of
   // a rank there must be one order of posting, the same on all ranks.
   virtual bool runs_on_stream() const { return false; }
@@ -148,10 +161,14 @@ class GroupFactory {
   virtual int rank() const = 0;  // among all ranks
   virtual int size() const = 0;
 
-  // Makes a group of `ranks`: ascending, with this rank. All members must make the same groups in the same
-  // order. Blocks until all have.
+  // Makes a group of `ranks`: ascending, with this rank. Never blocks: see Group::ready. All members must
+  // make the same groups, and poll them until they are ready, in the same order.
   virtual std::unique_ptr<Group> make(const std::vector<int>& ranks) = 0;
 };
+
+// For callers without other work: they block.
+void wait_until_ready(Group& group);
+at::Tensor wait_for_memory(Group& group, int64_t bytes);
 
 // Assertions on the tensors of a collective.
 void check_flat(const at::Tensor& tensor);      // 1-D, contiguous

@@ -205,26 +205,20 @@ std::shared_ptr<const DeviceLibrary> agreed_communicators(const Job& job, int ne
   return std::ranges::all_of(all, [](const std::string& one) { return !one.empty(); }) ? mine : nullptr;
 }
 
-void connect(const Groups& groups, int rank, Nanoseconds timeout) {
-  const StartWatchdog connecting(rank, "connecting the devices of all ranks", timeout);
-  while (!ready(groups)) std::this_thread::yield();
-}
-
 using RunJob = std::function<Exit(const Job&, RankEnvironment)>;
 
 Exit train_under_mpi(MpiWorld& world, const Clock& clock, StartRequest request, const RunJob& run) {
   const auto group = std::make_shared<MpiGroup>(world, clock, world.all_ranks());
-  const auto transport = std::make_shared<MpiTransport>(world);
   request.host = world.host_name(world.rank());
   if (world.size() == 1 && is_lone_task(request)) return refuse_lone_task();
   return run_agreed(request, *group, [&](const Job& job) {
     const auto make = [&](const std::vector<int>& ranks) {
       return std::make_shared<MpiGroup>(world, clock, ranks);
     };
-    RankEnvironment connected{.transport = transport, .host = request.host, .hosts = hosts_of(world)};
+    RankEnvironment connected{
+        .transport = std::make_shared<MpiTransport>(world), .host = request.host, .hosts = hosts_of(world)};
     connected.groups = groups_on_device(make_groups(group, job.mesh(), world.rank(), make), job.device(0),
                                         make, agreed_communicators(job, most_neighbours(world), *group));
-    connect(connected.groups, world.rank(), request.timeout());
     Exit exit = run(job, std::move(connected));
     if (!job.settings.checkpoint.remote_folder->empty()) exit.code = agreed_code(job, exit.code, *group);
     return exit;

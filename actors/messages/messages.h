@@ -137,7 +137,7 @@ struct LoadBatch {
 // ---- collectives
 
 // Asked -> MemoryAllocated: flat uint8 tensors in memory that a group reduces and gathers without copying.
-// Collective over the group, with the same sizes on all ranks.
+// Collective over the group, with the same sizes on all ranks. The sender's rank counts as waiting.
 struct AllocateMemory {
   static constexpr const char* kName = "AllocateMemory";
   GroupRole group = GroupRole::kWorld;

@@ -83,6 +83,7 @@ DeviceGroup::~DeviceGroup() { abandon(); }
 
 bool DeviceGroup::ready() {
   if (connected_ || aborted_) return connected_;
+  if (!control_->ready()) return false;
   if (!communicator_) {
     if (!sharing_) share_id();
     if (!sharing_->done()) return false;
@@ -153,7 +154,9 @@ WorkPtr DeviceGroup::post(CollectiveKind kind, CollectiveJob job, const std::str
   return std::make_unique<DeviceWork>(*this, job.header);
 }
 
-at::Tensor DeviceGroup::allocate(int64_t bytes) { return at::zeros({bytes}, device_.options(at::kByte)); }
+AllocationPtr DeviceGroup::allocate(int64_t bytes) {
+  return allocated(at::zeros({bytes}, device_.options(at::kByte)));
+}
 
 WorkPtr DeviceGroup::all_reduce(at::Tensor inout, const std::string& label) {
   check_summable(inout);

@@ -43,7 +43,7 @@ class DeviceGroup final : public Group {
   int rank() const override { return control_->rank(); }
   int size() const override { return control_->size(); }
   int world_rank(int rank) const override { return control_->world_rank(rank); }
-  at::Tensor allocate(int64_t bytes) override;  // on the device
+  AllocationPtr allocate(int64_t bytes) override;  // on the device
   WorkPtr all_reduce(at::Tensor inout, const std::string& label) override;
   using Group::all_gather, Group::reduce_scatter;
   WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) override;

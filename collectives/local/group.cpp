@@ -186,7 +186,7 @@ class LocalGroup final : public Group {
   int rank() const override { return rank_; }
   int size() const override { return fabric_->size(); }
   int world_rank(int rank) const override { return fabric_->world_rank(rank); }
-  at::Tensor allocate(int64_t bytes) override { return at::zeros({bytes}, at::kByte); }
+  AllocationPtr allocate(int64_t bytes) override { return allocated(at::zeros({bytes}, at::kByte)); }
 
   WorkPtr all_reduce(at::Tensor inout, const std::string& label) override {
     check_summable(inout);

@@ -47,52 +47,67 @@ void close_file(int file) {
 
 }  // namespace
 
-// Describes a rank's segment to its neighbours.
-struct SharedWindow::Offer {
-  int64_t bytes = 0;
-  int32_t process = 0;
-  int32_t file = -1;
-};
-
-SharedWindow::SharedWindow(MPI_Comm host, int64_t bytes) {
-  int ranks = 1;
-  MPI_Comm_size(host, &ranks);
-  MPI_Comm_rank(host, &local_);
+SharedWindow::SharedWindow(int64_t bytes) : asked_(bytes) {
   const int64_t rounded = std::max<int64_t>(1, (bytes + kPage - 1) / kPage) * kPage;
-  const int own_file = make_memory(rounded);
-  int failure = own_file < 0 ? errno : 0;
+  const int file = make_memory(rounded);
+  if (file < 0) failure_ = errno;
+  offer_ = {rounded, getpid(), file};
+}
 
-  const Offer mine{rounded, getpid(), own_file};
-  std::vector<Offer> offers(ranks);
-  check_mpi(MPI_Allgather(&mine, sizeof(Offer), MPI_BYTE, offers.data(), sizeof(Offer), MPI_BYTE, host),
+SharedWindow::SharedWindow(MPI_Comm host, int64_t bytes) : SharedWindow(bytes) {
+  int ranks = 1, local = 0;
+  MPI_Comm_size(host, &ranks);
+  MPI_Comm_rank(host, &local);
+  std::vector<Offer> offers(static_cast<std::size_t>(ranks));
+  check_mpi(MPI_Allgather(&offer_, sizeof(Offer), MPI_BYTE, offers.data(), sizeof(Offer), MPI_BYTE, host),
             "MPI_Allgather");
-  segments_.resize(ranks);
-  for (int local = 0; local < ranks && failure == 0; ++local) {
+  const int failure = map(offers, local);
+  int worst = 0;
+  check_mpi(MPI_Allreduce(&failure, &worst, 1, MPI_INT, MPI_MAX, host), "MPI_Allreduce");
+  settle(worst);
+}
+
+int SharedWindow::map(const std::vector<Offer>& offers, int local_number) {
+  local_ = local_number;
+  segments_.resize(offers.size());
+  for (int local = 0; local < std::ssize(offers) && failure_ == 0; ++local) {
     const Offer& offer = offers[local];
     const auto path = "/proc/" + std::to_string(offer.process) + "/fd/" + std::to_string(offer.file);
-    const int file = local == local_ ? own_file : open(path.c_str(), O_RDWR | O_CLOEXEC);
+    const int file = local == local_ ? offer_.file : open(path.c_str(), O_RDWR | O_CLOEXEC);
     void* data = map_memory(file, offer.bytes);
     if (data == MAP_FAILED)
-      failure = errno;
+      failure_ = errno;
     else
       segments_[local] = {static_cast<std::byte*>(data), offer.bytes};
     if (local != local_) close_file(file);
   }
-  int worst = 0;  // this all-reduce is also a barrier: afterwards the files may be closed
-  check_mpi(MPI_Allreduce(&failure, &worst, 1, MPI_INT, MPI_MAX, host), "MPI_Allreduce");
-  close_file(own_file);
-  if (worst == 0) return;
-  unmap();
-  throw OperatingError("cannot share " + std::to_string(bytes) +
-                       " bytes of memory between the ranks of this host: " + std::strerror(worst));
+  return failure_;
 }
 
-SharedWindow::~SharedWindow() { unmap(); }
+// The file may be closed, since all neighbours have mapped it.
+void SharedWindow::settle(int failure) {
+  close_own();
+  if (failure == 0) return;
+  unmap();
+  throw OperatingError("cannot share " + std::to_string(asked_) +
+                       " bytes of memory between the ranks of this host: " + std::strerror(failure));
+}
+
+SharedWindow::~SharedWindow() {
+  close_own();
+  unmap();
+}
+
+void SharedWindow::close_own() {
+  close_file(offer_.file);
+  offer_.file = -1;
+}
 
 void SharedWindow::unmap() {
   for (const Segment& segment : segments_) {
     if (segment.data) munmap(segment.data, segment.bytes);
   }
+  segments_.clear();
 }
 
 bool SharedWindow::owns(const void* data, int64_t bytes) const {
@@ -112,14 +127,6 @@ int64_t choose_chunk_bytes(int ranks) {
   return std::clamp(even, kLeast, kMost);
 }
 
-HostLayout make_layout(const MpiWorld& world, const std::vector<int>& ranks) {
-  std::vector<int> host_of;
-  for (int rank : ranks) host_of.push_back(world.host_of()[rank]);
-  const auto self = std::find(ranks.begin(), ranks.end(), world.rank());
-  TUTTI_ASSERT(self != ranks.end(), "a rank may only make groups that include it");
-  return HostLayout(std::move(host_of), static_cast<int>(self - ranks.begin()));
-}
-
 MpiComm make_host_comm(const MpiWorld& world, const HostLayout& layout, const std::vector<int>& ranks) {
   std::vector<int> here;
   for (int neighbour : layout.neighbours()) here.push_back(ranks[neighbour]);
@@ -127,6 +134,14 @@ MpiComm make_host_comm(const MpiWorld& world, const HostLayout& layout, const st
 }
 
 }  // namespace
+
+HostLayout HostLayout::of(const MpiWorld& world, const std::vector<int>& ranks) {
+  std::vector<int> host_of;
+  for (int rank : ranks) host_of.push_back(world.host_of()[rank]);
+  const auto self = std::find(ranks.begin(), ranks.end(), world.rank());
+  TUTTI_ASSERT(self != ranks.end(), "a rank may only make groups that include it");
+  return HostLayout(std::move(host_of), static_cast<int>(self - ranks.begin()));
+}
 
 HostLayout::HostLayout(std::vector<int> host_of, int rank) : rank_(rank) {
   std::map<int, int> numbers;
@@ -148,9 +163,9 @@ int HostLayout::delegate(int host, int owner) const {
   return hosts_[host][local_of_[owner] % hosts_[host].size()];
 }
 
-MpiEndpoint::MpiEndpoint(const MpiWorld& world, std::vector<int> ranks)
+MpiEndpoint::MpiEndpoint(const MpiWorld& world, std::vector<int> ranks, HostLayout layout)
     : ranks_(std::move(ranks)),
-      layout_(make_layout(world, ranks_)),
+      layout_(std::move(layout)),
       messages_(world.make_comm(ranks_)),
       host_comm_(make_host_comm(world, layout_, ranks_)),
       chunk_bytes_(choose_chunk_bytes(layout_.size())),

@@ -22,9 +22,23 @@ namespace tutti {
 // (all ranks together would have to free an MPI window).
 class SharedWindow {
  public:
-  // `bytes`: size of this rank's segment, zeroed and backed by real memory. Collective over `host`; blocks.
-  // Throws OperatingError on every rank if one rank fails.
+  // A rank's segment, as its neighbours find it.
+  struct Offer {
+    int64_t bytes = 0;
+    int32_t process = 0;
+    int32_t file = -1;  // -1: no memory
+  };
+
+  // Takes this rank's segment, zeroed and backed by real memory. Then the ranks exchange offers, map, and
+  // exchange the results, whose largest is settled: all the same on every rank, or the window has no use.
+  explicit SharedWindow(int64_t bytes);
+  // The three in one. Collective over `host`; blocks.
   SharedWindow(MPI_Comm host, int64_t bytes);
+  const Offer& offer() const { return offer_; }
+  // The segments of this host's ranks, of which this is number `local`. Returns errno; 0: all are mapped.
+  int map(const std::vector<Offer>& offers, int local);
+  // After all ranks have mapped. Throws OperatingError if `failure`, the largest errno, is not 0.
+  void settle(int failure);
   ~SharedWindow();
   SharedWindow(const SharedWindow&) = delete;
 
@@ -38,9 +52,12 @@ class SharedWindow {
     std::byte* data = nullptr;
     int64_t bytes = 0;
   };
-  struct Offer;
   void unmap();
+  void close_own();
 
+  int64_t asked_ = 0;  // bytes
+  Offer offer_;
+  int failure_ = 0;  // errno
   int local_ = 0;
   std::vector<Segment> segments_;
 };
@@ -95,6 +112,8 @@ class HostLayout {
  public:
   // `host_of`: a number per rank of the group, equal for ranks that share memory.
   HostLayout(std::vector<int> host_of, int rank);
+  // Of a group of `ranks` of the world, with this rank.
+  static HostLayout of(const MpiWorld& world, const std::vector<int>& ranks);
 
   int rank() const { return rank_; }
   int size() const { return static_cast<int>(host_of_.size()); }
@@ -129,8 +148,8 @@ class MpiEndpoint {
   // Pieces of a large collective that may be in transit between two ranks at once.
   static constexpr int kBuffers = 4;
 
-  // Collective over `ranks` (global numbers, ascending).
-  MpiEndpoint(const MpiWorld& world, std::vector<int> ranks);
+  // `ranks`: global numbers, ascending. Collective over the ranks; blocks, so they have met before.
+  MpiEndpoint(const MpiWorld& world, std::vector<int> ranks, HostLayout layout);
 
   const HostLayout& layout() const { return layout_; }
   int world_rank(int rank) const { return ranks_[rank]; }

@@ -201,19 +201,77 @@ class MpiWork final : public Work {
 
 }  // namespace
 
+// A window whose offers and results travel as collectives of the group.
+class MpiGroup::WindowAllocation final : public Allocation {
+ public:
+  WindowAllocation(MpiGroup& group, int64_t bytes)
+      : group_(group),
+        bytes_(bytes),
+        label_("memory of " + std::to_string(bytes) + " bytes"),
+        window_(std::make_shared<SharedWindow>(bytes)) {
+    gather(&window_->offer(), sizeof(SharedWindow::Offer));
+  }
+
+  bool done() override {
+    while (!is_done_ && work_->done()) mapped_ ? settle() : map();
+    return is_done_;
+  }
+  const CollectiveHeader& header() const override { return work_->header(); }
+  at::Tensor memory() const override {
+    return at::from_blob(
+        window_->own(), {bytes_}, [window = window_](void*) {}, at::TensorOptions().dtype(at::kByte));
+  }
+
+ private:
+  void gather(const void* mine, int64_t bytes) {
+    at::Tensor part = at::empty({bytes}, at::kByte);
+    std::memcpy(part.mutable_data_ptr(), mine, static_cast<std::size_t>(bytes));
+    gathered_ = at::empty({bytes * group_.size()}, at::kByte);
+    work_ = group_.all_gather(std::move(part), gathered_, label_);
+  }
+
+  void map() {
+    mapped_ = true;
+    const auto* all = static_cast<const SharedWindow::Offer*>(gathered_.const_data_ptr());
+    std::vector<SharedWindow::Offer> offers;
+    for (const int neighbour : group_.layout_.neighbours()) offers.push_back(all[neighbour]);
+    const int32_t failure = window_->map(offers, group_.endpoint_->local());
+    gather(&failure, sizeof failure);
+  }
+
+  // From now on the neighbours have the window too, under the same number.
+  void settle() {
+    is_done_ = true;
+    const auto* failures = static_cast<const int32_t*>(gathered_.const_data_ptr());
+    window_->settle(*std::max_element(failures, failures + group_.size()));
+    group_.endpoint_->add_window(window_);
+  }
+
+  MpiGroup& group_;
+  int64_t bytes_;
+  std::string label_;
+  std::shared_ptr<SharedWindow> window_;
+  at::Tensor gathered_;
+  WorkPtr work_;
+  bool mapped_ = false, is_done_ = false;
+};
+
 MpiGroup::MpiGroup(const MpiWorld& world, const Clock& clock, const std::vector<int>& ranks)
-    : world_(world), clock_(clock), ranks_(ranks), endpoint_(world, ranks) {
-  if (endpoint_.layout().hosts() > 1) exchange_.emplace(endpoint_.comm(), ranks_);
-}
+    : world_(world), clock_(clock), ranks_(ranks), layout_(HostLayout::of(world, ranks)) {}
 
 MpiGroup::~MpiGroup() = default;
 
-at::Tensor MpiGroup::allocate(int64_t bytes) {
-  auto window = std::make_shared<SharedWindow>(endpoint_.host_comm(), bytes);
-  endpoint_.add_window(window);
-  return at::from_blob(
-      window->own(), {bytes}, [window](void*) {}, at::TensorOptions().dtype(at::kByte));
+bool MpiGroup::ready() {
+  if (endpoint_) return true;
+  if (!meeting_) meeting_.emplace(world_, ranks_);
+  if (!meeting_->done()) return false;
+  meeting_.reset();
+  endpoint_.emplace(world_, ranks_, layout_);
+  if (layout_.hosts() > 1) exchange_.emplace(endpoint_->comm(), ranks_);
+  return true;
 }
+
+AllocationPtr MpiGroup::allocate(int64_t bytes) { return std::make_unique<WindowAllocation>(*this, bytes); }
 
 WorkPtr MpiGroup::all_reduce(at::Tensor inout, const std::string& label) {
   check_summable(inout);
@@ -239,6 +297,7 @@ WorkPtr MpiGroup::broadcast(at::Tensor inout, int root, const std::string& label
 WorkPtr MpiGroup::barrier(const std::string& label) { return post(CollectiveKind::kBarrier, {}, label); }
 
 WorkPtr MpiGroup::post(CollectiveKind kind, CollectiveJob job, const std::string& label) {
+  TUTTI_ASSERT(endpoint_, label + " before the ranks of the group have met");
   job.header = log_.next(kind, job, label);
   const auto operation = make_operation(std::move(job));
   active_.push_back({operation, clock_.now()});
@@ -249,13 +308,12 @@ WorkPtr MpiGroup::post(CollectiveKind kind, CollectiveJob job, const std::string
 std::shared_ptr<Operation> MpiGroup::make_operation(CollectiveJob job) {
   const CollectiveKind kind = job.header.kind;
   const bool is_small = job.header.bytes <= static_cast<uint64_t>(ControlSlot::kInlineBytes);
-  if (is_small && endpoint_.layout().hosts() == 1)
-    return std::make_shared<InlineOperation>(endpoint_, std::move(job));
+  if (is_small && layout_.hosts() == 1) return std::make_shared<InlineOperation>(*endpoint_, std::move(job));
   if (kind == CollectiveKind::kBarrier) job.whole = at::zeros({1}, at::kInt);
   if (kind == CollectiveKind::kAllGather || kind == CollectiveKind::kBroadcast) {
-    return std::make_shared<CopyOperation>(endpoint_, std::move(job));
+    return std::make_shared<CopyOperation>(*endpoint_, std::move(job));
   }
-  return std::make_shared<ReduceOperation>(endpoint_, std::move(job));
+  return std::make_shared<ReduceOperation>(*endpoint_, std::move(job));
 }
 
 void MpiGroup::progress() {
@@ -295,6 +353,7 @@ void MpiGroup::watch() {
 }
 
 std::vector<int> MpiGroup::late() const {
+  if (meeting_) return meeting_->late();
   return active_.empty() ? std::vector<int>() : active_.front().operation->late();
 }
 

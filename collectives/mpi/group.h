@@ -11,6 +11,7 @@
 #include "collectives/group.h"
 #include "collectives/header_log.h"
 #include "collectives/mpi/endpoint.h"
+#include "collectives/mpi/meeting.h"
 #include "collectives/mpi/operation.h"
 #include "collectives/mpi/requests.h"
 #include "collectives/mpi/world.h"
@@ -64,6 +65,9 @@ class HeaderExchange {
 // Posting, or Work::done() of any work of the group, advances all collectives. At most ControlWindow::kSlots
 // collectives are in progress at once; more may be posted, and wait.
 //
+// The ranks of a group meet by messages that `ready` polls. The calls of MPI that make its communicators and
+// windows follow, and block for as long as these calls take on ranks that are all there.
+//
 // Errors: a collective that differs from a neighbour's on the same host, as soon as both collectives are
 // posted; a collective that differs across hosts, at most a second after its post; a dead
 // process on this host, a member's or not, a tenth of a second after a collective began to wait. After an
@@ -72,14 +76,15 @@ class MpiGroup final : public Group {
  public:
   static constexpr Nanoseconds kTimeout = std::chrono::milliseconds(500);
 
-  // Collective over `ranks` (global, ascending, with this rank). World and clock must outlive the group.
+  // Of `ranks` (global, ascending, with this rank). World and clock must outlive the group.
   MpiGroup(const MpiWorld& world, const Clock& clock, const std::vector<int>& ranks);
   ~MpiGroup() override;
 
-  int rank() const override { return endpoint_.layout().rank(); }
-  int size() const override { return endpoint_.layout().size(); }
+  int rank() const override { return layout_.rank(); }
+  int size() const override { return layout_.size(); }
   int world_rank(int rank) const override { return ranks_[rank]; }
-  at::Tensor allocate(int64_t bytes) override;
+  bool ready() override;
+  AllocationPtr allocate(int64_t bytes) override;
   WorkPtr all_reduce(at::Tensor inout, const std::string& label) override;
   using Group::all_gather, Group::reduce_scatter;
   WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) override;
@@ -95,6 +100,7 @@ class MpiGroup final : public Group {
   void progress();
 
  private:
+  class WindowAllocation;
   WorkPtr post(CollectiveKind kind, CollectiveJob job, const std::string& label);
   std::shared_ptr<Operation> make_operation(CollectiveJob job);
   void advance_operations();
@@ -104,7 +110,9 @@ class MpiGroup final : public Group {
   const MpiWorld& world_;
   const Clock& clock_;
   std::vector<int> ranks_;
-  MpiEndpoint endpoint_;
+  HostLayout layout_;
+  std::optional<GroupMeeting> meeting_;  // while the ranks meet
+  std::optional<MpiEndpoint> endpoint_;  // once they have
   HeaderLog log_;
   std::optional<HeaderExchange> exchange_;  // if not all ranks share control slots
 

@@ -123,7 +123,9 @@ WorkPtr StagedGroup::stage(std::shared_ptr<Staged> work) {
   return std::make_unique<StagedWork>(*this, std::move(work));
 }
 
-at::Tensor StagedGroup::allocate(int64_t bytes) { return at::zeros({bytes}, device_.options(at::kByte)); }
+AllocationPtr StagedGroup::allocate(int64_t bytes) {
+  return allocated(at::zeros({bytes}, device_.options(at::kByte)));
+}
 
 WorkPtr StagedGroup::all_reduce(at::Tensor inout, const std::string& label) {
   check_summable(inout);

@@ -24,8 +24,9 @@ class StagedGroup final : public Group {
   int rank() const override { return host_->rank(); }
   int size() const override { return host_->size(); }
   int world_rank(int rank) const override { return host_->world_rank(rank); }
+  bool ready() override { return host_->ready(); }
   // On the device.
-  at::Tensor allocate(int64_t bytes) override;
+  AllocationPtr allocate(int64_t bytes) override;
   WorkPtr all_reduce(at::Tensor inout, const std::string& label) override;
   using Group::all_gather, Group::reduce_scatter;
   WorkPtr reduce_scatter(at::Tensor input, at::Tensor out, CutPtr cut, const std::string& label) override;

@@ -12,11 +12,14 @@ namespace {
 
 class DirectSync final : public SyncClient {
  public:
-  explicit DirectSync(Groups groups) : groups_(std::move(groups)) {}
+  explicit DirectSync(Groups groups) : groups_(std::move(groups)) {
+    for (const auto& with_role : groups_)
+      if (with_role) wait_until_ready(*with_role);
+  }
 
   std::vector<at::Tensor> allocate(GroupRole role, std::vector<int64_t> bytes) override {
     std::vector<at::Tensor> memory;
-    for (const int64_t size : bytes) memory.push_back(group(role).allocate(size));
+    for (const int64_t size : bytes) memory.push_back(wait_for_memory(group(role), size));
     return memory;
   }
 

@@ -10,6 +10,7 @@ namespace tutti {
 namespace {
 
 constexpr uint64_t kMaxSkewUs = 100;
+constexpr uint64_t kMeeting = UINT64_MAX;  // the sequence number of the meeting before all collectives
 
 }  // namespace
 
@@ -27,23 +28,31 @@ class SimFabric::SimWork final : public Work {
     const TimePoint now = fabric_.scheduler_.now();
     const bool all_posted = work_->done();
     if (all_posted && completed_at(channel_, header().sequence, member_) <= now) return true;
-    if (!all_posted && now - posted_ >= kLostRankTimeout) throw_if_peer_lost();
+    if (!all_posted && now - posted_ >= kLostRankTimeout) fabric_.throw_if_peer_lost(header());
     return false;
   }
   const CollectiveHeader& header() const override { return work_->header(); }
   bool finite() const override { return work_->finite(); }
 
  private:
-  void throw_if_peer_lost() const {
-    for (int rank = 0; rank < fabric_.world_->size(); ++rank)
-      if (fabric_.processes_.gone(rank)) throw LostRankError(rank, header());
-  }
-
   SimFabric& fabric_;
   Channel& channel_;
   int member_;
   WorkPtr work_;
   TimePoint posted_;
+};
+
+// The ranks wait for each other, as in shared memory.
+class SimFabric::SimAllocation final : public Allocation {
+ public:
+  SimAllocation(WorkPtr met, at::Tensor memory) : met_(std::move(met)), memory_(std::move(memory)) {}
+  bool done() override { return met_->done(); }
+  const CollectiveHeader& header() const override { return met_->header(); }
+  at::Tensor memory() const override { return memory_; }
+
+ private:
+  WorkPtr met_;
+  at::Tensor memory_;
 };
 
 class SimFabric::SimGroup final : public Group {
@@ -53,7 +62,10 @@ class SimFabric::SimGroup final : public Group {
   int rank() const override { return group_->rank(); }
   int size() const override { return group_->size(); }
   int world_rank(int rank) const override { return group_->world_rank(rank); }
-  at::Tensor allocate(int64_t bytes) override { return group_->allocate(bytes); }
+  bool ready() override { return fabric_.meet(channel_, rank()); }
+  AllocationPtr allocate(int64_t bytes) override {
+    return std::make_unique<SimAllocation>(barrier("memory"), group_->allocate(bytes)->memory());
+  }
 
   WorkPtr all_reduce(at::Tensor inout, const std::string& label) override {
     return post([&] { return group_->all_reduce(std::move(inout), label); });
@@ -138,6 +150,23 @@ void SimFabric::hang_next(const Hang& hang) {
   std::iota(all.begin(), all.end(), 0);
   Channel& world_channel = channel(all, 0);
   world_channel.hangs[world_channel.next] = hang;
+}
+
+bool SimFabric::meet(Channel& channel, int member) {
+  processes_.check_alive(channel.ranks[static_cast<std::size_t>(member)]);
+  const TimePoint now = scheduler_.now();
+  const bool is_last =
+      channel.came.try_emplace(member, now).second && channel.came.size() == channel.ranks.size();
+  if (is_last) complete(channel, kMeeting);
+  if (completed_at(channel, kMeeting, member) <= now) return true;
+  if (channel.came.size() < channel.ranks.size() && now - channel.came.at(member) >= kLostRankTimeout)
+    throw_if_peer_lost({.label = "the ranks of a group meet"});
+  return false;
+}
+
+void SimFabric::throw_if_peer_lost(const CollectiveHeader& waited) const {
+  for (int rank = 0; rank < world_->size(); ++rank)
+    if (processes_.gone(rank)) throw LostRankError(rank, waited);
 }
 
 void SimFabric::complete(Channel& channel, uint64_t sequence) {

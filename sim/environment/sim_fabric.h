@@ -14,8 +14,9 @@
 namespace tutti {
 
 // Simulated collectives: LocalFabrics, with a drawn time of completion on each rank and the failures of MPI.
-// A collective that waits while the process of any rank has ended throws LostRankError kLostRankTimeout after
-// its post, and a collective may hang.
+// The ranks of a group meet before it is ready, and for its memory. A collective or meeting that waits while
+// the process of any rank has ended throws LostRankError kLostRankTimeout after its post, and a collective
+// may hang.
 class SimFabric {
  public:
   static constexpr Nanoseconds kLostRankTimeout = std::chrono::milliseconds(500);
@@ -54,6 +55,7 @@ class SimFabric {
   class SimFactory;
   class SimGroup;
   class SimWork;
+  class SimAllocation;
   // The shared state of a group's members.
   struct Channel {
     std::vector<int> ranks;  // of the world
@@ -62,8 +64,11 @@ class SimFabric {
     std::map<uint64_t, std::vector<TimePoint>> completed = {};  // by sequence number and member
     std::map<uint64_t, Hang> hangs = {};                        // by sequence number
     uint64_t next = 0;                                          // the first sequence number not posted yet
+    std::map<int, TimePoint> came = {};                         // members that have come to meet
   };
   Channel& channel(const std::vector<int>& ranks, std::size_t index);
+  bool meet(Channel& channel, int member);
+  void throw_if_peer_lost(const CollectiveHeader& waited) const;
   void complete(Channel& channel, uint64_t sequence);
   TimePoint skewed(const Channel& channel, uint64_t sequence, int member, TimePoint completed) const;
   // As a member sees it; kNever: in progress.

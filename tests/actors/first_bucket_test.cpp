@@ -1,6 +1,9 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string>
+#include <vector>
 
 #include "actors/rank.h"
 #include "collectives/agreement.h"
@@ -36,6 +39,12 @@ max_duration = "40ba"
 interval = "0ep"
 )";
 
+// MPI starts once in a process.
+MpiWorld& mpi_world() {
+  static MpiWorld world(nullptr, nullptr);
+  return world;
+}
+
 // Steps in which Sync posted the first bucket before Compute's backward had ended.
 int steps_with_overlap(const Recorder& recorder) {
   std::set<int64_t> early;
@@ -48,7 +57,7 @@ int steps_with_overlap(const Recorder& recorder) {
 }
 
 TEST(FirstBucketTest, LeavesBeforeBackwardEnds) {
-  MpiWorld world(nullptr, nullptr);
+  MpiWorld& world = mpi_world();
   const SystemClock clock;
   RankEnvironment environment;
   environment.groups = {std::make_shared<MpiGroup>(world, clock, std::vector{0, 1})};
@@ -64,6 +73,36 @@ TEST(FirstBucketTest, LeavesBeforeBackwardEnds) {
   add_rank(scheduler, job, environment);
   scheduler.run();
   EXPECT_GE(steps_with_overlap(*environment.recorder), 0.9 * kSteps);  // all, on an idle machine
+}
+
+// Rank 1 is there for MPI and for the agreement, and does not come to make the groups of the run.
+TEST(JoinTest, ARankThatDoesNotComeIsNamedAfterTheHangTimeout) {
+  MpiWorld& world = mpi_world();
+  const SystemClock clock;
+  MpiGroup agreeing(world, clock, {0, 1});
+  RankEnvironment environment;
+  environment.groups = {std::make_shared<MpiGroup>(world, clock, std::vector{0, 1})};
+  agree(agreeing, {});
+  environment.transport = std::make_shared<MpiTransport>(world);
+  const Scratch folder;
+  JobOptions options;
+  options.world = 2;
+  options.run_dir = folder.path();
+  options.nonce = "test";
+  const std::vector<std::string> overrides{"train.hang_timeout=1sec"};
+  const Setting recipe = parse_recipe(kWideMlp, "test.toml", overrides);
+  const Job job = make_job(resolve_recipe(recipe), options);
+  if (world.rank() == 0) {
+    ThreadScheduler scheduler;
+    add_rank(scheduler, job, environment);
+    try {
+      scheduler.run();
+      ADD_FAILURE() << "rank 1 was not there";
+    } catch (const RunError& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr("rank 1 has not been heard for 1 s"));
+    }
+  }
+  agree(agreeing, {});
 }
 
 }  // namespace

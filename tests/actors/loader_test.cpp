@@ -21,6 +21,7 @@
 #include "data/transforms/image_transforms.h"
 #include "job/make_job.h"
 #include "runtime/actor/scheduler.h"
+#include "runtime/actor/token_scheduler.h"
 #include "runtime/error.h"
 #include "tests/actors/sleeping_world.h"
 #include "tests/runtime/actor/scripted_actor.h"
@@ -81,6 +82,45 @@ std::vector<Batch> loaded(const DatasetPtr& data, std::unique_ptr<Workers> worke
             }});
   scheduler.run();
   return batches;
+}
+
+// With two ranks the parts of batches have 8 samples. The second Join finds credits that are not used.
+TEST(LoaderTest, AJoinBeginsAnewWithItsRanks) {
+  TokenScheduler scheduler;
+  RingRecorder recorder;
+  const ActorId loader = scheduler.reserve("loader", 0), consumer = scheduler.reserve("consumer", 0);
+  const auto sampler_of = [](const RankTopology& place) {
+    return Sampler({.samples = kSamples,
+                    .global_batch = 16,
+                    .data_rank = place.data_rank,
+                    .data_world = place.data_world,
+                    .seed = 3});
+  };
+  scheduler.install(loader, std::make_unique<Loader>(augmented_points(), sampler_of, consumer, recorder));
+  std::vector<int64_t> samples;
+  const auto join = [&](Context& context, int ranks) {
+    context.send(loader, Join{.topology = {.world = ranks, .data_world = ranks}});
+    context.send(loader, Start{});
+    context.send(loader, Credit{2});
+  };
+  play(scheduler, consumer,
+       {.start = [&](Context& context) { join(context, 2); },
+        .receive =
+            [&](Context& context, Envelope& envelope) {
+              const auto* ready = envelope.message.get_if<BatchReady>();
+              samples.push_back(ready->batch["input"].size(0));
+              if (samples.size() == 1) {
+                context.sleep(std::chrono::seconds(1));
+                context.send(loader, Credit{3});
+                join(context, 1);
+              }
+              if (samples.size() < 4) return;
+              EXPECT_EQ(ready->position.batch, 1);
+              context.send(loader, Stop{});
+              context.stop();
+            }});
+  scheduler.run();
+  EXPECT_THAT(samples, testing::ElementsAre(8, 8, 16, 16));
 }
 
 void expect_same(const std::vector<Batch>& one, const std::vector<Batch>& other) {

@@ -16,7 +16,9 @@ std::vector<int> MpiTest::everyone() const {
 }
 
 std::unique_ptr<MpiGroup> MpiTest::make_group() const {
-  return std::make_unique<MpiGroup>(*world, clock_, everyone());
+  auto group = std::make_unique<MpiGroup>(*world, clock_, everyone());
+  wait_until_ready(*group);
+  return group;
 }
 
 void MpiTest::wait(const WorkPtr& work) {
@@ -30,7 +32,7 @@ void MpiTest::wait(const WorkPtr& work) {
 
 at::Tensor MpiTest::placed(Group& group, const at::Tensor& tensor, bool in_window) {
   if (!in_window) return tensor.clone();
-  const at::Tensor memory = group.allocate(static_cast<int64_t>(tensor.nbytes()) + 64);
+  const at::Tensor memory = wait_for_memory(group, static_cast<int64_t>(tensor.nbytes()) + 64);
   const at::Tensor copy = memory.view(tensor.scalar_type()).narrow(0, 0, tensor.numel());
   if (tensor.numel() > 0) std::memcpy(copy.data_ptr(), tensor.const_data_ptr(), tensor.nbytes());
   return copy;

@@ -1,8 +1,10 @@
 #include "collectives/local/group.h"
 
 #include <ATen/ops/zeros.h>
+#include <sched.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "collectives/mesh.h"
 #include "collectives/mpi/group.h"
@@ -158,7 +160,7 @@ TEST_F(MpiGroupTest, CollectivesMayOverlapAndBeWaitedForInAnyOrder) {
   const auto group = make_group();
   constexpr int kMany = 3 * ControlWindow::kSlots;
   const std::vector<int64_t> counts = {3, 40000, 1500, 300000};
-  const at::Tensor window = group->allocate(int64_t{4} << 20);
+  const at::Tensor window = wait_for_memory(*group, int64_t{4} << 20);
   std::vector<at::Tensor> tensors;
   std::vector<WorkPtr> works;
   int64_t used = 0;
@@ -187,7 +189,7 @@ TEST_F(MpiGroupTest, CollectivesMayOverlapAndBeWaitedForInAnyOrder) {
 TEST_F(MpiGroupTest, RanksMayDifferInWhereTheirDataLies) {
   const auto group = make_group();
   const auto all = numbers_of_all(at::kFloat, 400000);
-  const at::Tensor windows[] = {group->allocate(1600000), group->allocate(1600000)};
+  const at::Tensor windows[] = {wait_for_memory(*group, 1600000), wait_for_memory(*group, 1600000)};
   for (int pattern = 0; pattern < 3; ++pattern) {
     const int place = (rank() + pattern) % 3;
     at::Tensor inout = all[rank()].clone();
@@ -201,6 +203,7 @@ TEST_F(MpiGroupTest, GroupsOfSomeRanksRunBesideEachOther) {
   std::vector<int> mine;
   for (int other = rank() % 2; other < size(); other += 2) mine.push_back(other);
   MpiGroup half(*world, clock_, mine);
+  wait_until_ready(half);
   const auto group = make_group();
   std::vector<at::Tensor> of_mine;
   for (const int other : mine) of_mine.push_back(numbers(at::kFloat, 70001, other));
@@ -218,8 +221,8 @@ TEST_F(MpiGroupTest, AllocatedMemoryIsZeroedAlignedAndOutlivesTheGroup) {
   at::Tensor memory;
   {
     const auto group = make_group();
-    memory = group->allocate(100001);
-    group->allocate(5000);
+    memory = wait_for_memory(*group, 100001);
+    wait_for_memory(*group, 5000);
     EXPECT_EQ(memory.numel(), 100001);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(memory.data_ptr()) % 64, 0u);
     EXPECT_TRUE(same_bits(memory, at::zeros({100001}, at::kByte)));
@@ -231,8 +234,34 @@ TEST_F(MpiGroupTest, AllocatedMemoryIsZeroedAlignedAndOutlivesTheGroup) {
 TEST_F(MpiGroupTest, MemoryThatOneRankCannotHaveIsAnErrorOnItsWholeHost) {
   const auto group = make_group();
   const int greedy = world->host_ranks().back();
-  EXPECT_THROW(group->allocate(rank() == greedy ? int64_t{1} << 50 : 100), OperatingError);
-  EXPECT_EQ(group->allocate(100).numel(), 100);
+  EXPECT_THROW(wait_for_memory(*group, rank() == greedy ? int64_t{1} << 50 : 100), OperatingError);
+  EXPECT_EQ(wait_for_memory(*group, 100).numel(), 100);
+}
+
+// All other ranks come late: none of this rank's calls waits for them, and each is named.
+TEST_F(MpiGroupTest, MakingAGroupAndItsMemoryNeverBlocks) {
+  constexpr Nanoseconds kLate = std::chrono::milliseconds(400);
+  const auto longest_call = [&](const auto& done) {
+    Nanoseconds longest{0};
+    for (bool over = false; !over; sched_yield()) {
+      const TimePoint before = clock_.now();
+      over = done();
+      if (!over) longest = std::max(longest, clock_.now() - before);
+    }
+    return longest;
+  };
+  MpiGroup group(*world, clock_, everyone());
+  if (rank() > 0) std::this_thread::sleep_for(kLate);
+  if (rank() == 0) {
+    EXPECT_EQ(group.ready(), size() == 1);
+    EXPECT_EQ(std::ssize(group.late()), size() - 1);
+  }
+  EXPECT_LT(longest_call([&] { return group.ready(); }), kLate / 2);
+  if (rank() > 0) std::this_thread::sleep_for(kLate);
+  const AllocationPtr memory = group.allocate(1000);
+  EXPECT_LT(longest_call([&] { return memory->done(); }), kLate / 2);
+  EXPECT_EQ(memory->memory().numel(), 1000);
+  wait(group.barrier("the end"));
 }
 
 TEST_F(MpiGroupTest, AMeshHasAGroupForEachAxis) {
@@ -242,6 +271,7 @@ TEST_F(MpiGroupTest, AMeshHasAGroupForEachAxis) {
   for (const std::string axis : {"replicate", "shard"}) {
     const auto peers = mesh.peers(rank(), {axis});
     const auto group = factory.make(peers);
+    wait_until_ready(*group);
     EXPECT_EQ(group->rank(), mesh.coordinate(rank(), axis));
     ASSERT_EQ(group->size(), mesh.axis_size(axis));
     const at::Tensor out = at::zeros({group->size()}, at::kLong);

@@ -20,6 +20,7 @@ int main(int argc, char** argv) {
   const SystemClock clock;
   std::unique_ptr<MpiGroup> group;
   if (world.rank() > 0) group = std::make_unique<MpiGroup>(world, clock, std::vector<int>{1, 2});
+  if (group) wait_until_ready(*group);
   if (world.rank() == victim) std::raise(SIGKILL);
   while (world.rank() != 1) pause();
   try {

@@ -92,6 +92,7 @@ TEST_F(MpiMismatchTest, AGroupOfSomeRanksNamesRanksOfTheWorld) {
   std::unique_ptr<Group> group;
   if (rank() >= last - 1) {
     group = factory.make({last - 1, last});
+    wait_until_ready(*group);
     EXPECT_EQ(group->world_rank(1), last);
     const Outcome outcome = outcome_of(static_cast<MpiGroup&>(*group), [&] {
       return rank() == last ? group->barrier("end") : group->broadcast(at::zeros({4}, at::kFloat), 0, "copy");
@@ -108,6 +109,7 @@ TEST_F(MpiMismatchTest, RanksThatAreLateAreRanksOfTheWorld) {
   const int last = size() - 1;
   if (size() >= 3 && rank() >= last - 1 && world->host_of()[last] == world->host_of()[last - 1]) {
     MpiGroup group(*world, clock_, {last - 1, last});
+    wait_until_ready(group);
     const MpiComm both = world->make_comm({last - 1, last});
     WorkPtr work;
     if (rank() != last) {

@@ -20,7 +20,8 @@ class GroupBelow : public Group {
   int rank() const override { return below_->rank(); }
   int size() const override { return below_->size(); }
   int world_rank(int rank) const override { return below_->world_rank(rank); }
-  at::Tensor allocate(int64_t bytes) override { return below_->allocate(bytes); }
+  bool ready() override { return below_->ready(); }
+  AllocationPtr allocate(int64_t bytes) override { return below_->allocate(bytes); }
   WorkPtr all_reduce(at::Tensor inout, const std::string& label) override {
     return below_->all_reduce(inout, label);
   }

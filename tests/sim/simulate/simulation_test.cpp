@@ -13,6 +13,7 @@
 #include "recipe/toml_reader.h"
 #include "runtime/error.h"
 #include "tensors/memory/meter.h"
+#include "tests/runtime/actor/scripted_actor.h"
 #include "tests/runtime/nightly.h"
 #include "tests/runtime/scratch.h"
 #include "tests/sim/planted_bugs/broken_group.h"
@@ -61,6 +62,24 @@ TEST(SimulationTest, RunsWithoutStepsKeepEveryInvariant) {
       EXPECT_NE(result.weights, 0u) << "the initial checkpoint";
     }
   }
+}
+
+// Rank 1's process is there, but has no part in the groups, nor in anything else.
+TEST(SimulationTest, ARankThatDoesNotMakeItsGroupsIsNamed) {
+  SimSeams seams;
+  seams.actors = [](TokenScheduler& scheduler, const RankActors& actors, const Job&, int rank) {
+    if (rank != 1) return;
+    play(scheduler, actors.sync, {.receive = [](Context& context, Envelope& envelope) {
+           if (envelope.slot) context.reply(envelope, ControlSent{});
+         }});
+  };
+  SimDisk disk;
+  SimWorld world(simulated_job(small_job(), 3), disk, nullptr, seams, {});
+  const SimAttempt attempt = world.run();
+  EXPECT_EQ(attempt.stuck, "");
+  for (const int rank : {0, 2})
+    EXPECT_THAT(attempt.ends[rank].reason, HasSubstr("rank 1 has not been heard"));
+  EXPECT_LT(attempt.took, TimePoint(std::chrono::seconds(12))) << "hang_timeout is 10 s";
 }
 
 TEST(SimulationTest, TheWatcherHearsOfEveryAction) {
