@@ -25,7 +25,8 @@ StepMemory::StepMemory(const Job& job, Log& log, const State& state)
     : job_(job),
       log_(log),
       state_(state),
-      accumulation_(job.settings.train.accumulation, largest_part(job.global_batch, state.topology.data_world)) {}
+      accumulation_(job.settings.train.accumulation,
+                    largest_part(job.global_batch, state.topology.data_world)) {}
 
 StepMemory::~StepMemory() { Meter::set_budget(state_.device.memory_slot, 0); }
 
