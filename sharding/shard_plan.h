@@ -15,7 +15,8 @@ namespace tutti {
 
 // Flat memory is cut by rows of dim 0, which are contiguous in memory, and no other way: this file asserts
 // that parameters have row_placement and that rows are outermost in memory (can_cut). Scalars belong to the
-// first rank. `parameters`: of the model, or tensors of their sizes, strides and dtypes; `views`: by parameter.
+// first rank. `parameters`: of the model, or tensors of their sizes, strides and dtypes; `views`: by
+// parameter.
 
 // Cuts the parameters of a bucket over ranks. A rank's part has its rows of each slot, in the order of the
 // slots. The cut depends only on sizes, dtypes and placements, so all ranks have the same cut.

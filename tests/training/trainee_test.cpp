@@ -477,8 +477,7 @@ TEST(SharedTrainee, UpdatesItsRowsAsAWholeOneDoes) {
   Trained whole(7), shared(7, {}, "", {2, 1});
   whole.step();
   for (std::size_t p = 0; p < shared.views.size(); ++p) {
-    ParamView& view = shared.views[p];
-    view.grad = narrowed(whole.views[p].grad, view.region);
+    shared.views[p].grad = narrowed(whole.views[p].grad, shared.views[p].region);
   }
   shared.optimizer->step();
   for (std::size_t p = 0; p < shared.views.size(); ++p) {
