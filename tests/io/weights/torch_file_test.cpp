@@ -59,7 +59,7 @@ TEST_F(TorchFileTest, RowsAreReadAlone) {
   const auto weights = open(dict_with(matrix()));
   const at::Tensor rows = at::empty({2, 4});
   disk_.reads.clear();
-  weights->read("w", {1, 3}, rows);
+  weights->read("w", {{1, 0}, {2, 4}}, rows);
   EXPECT_TRUE(rows.equal(numbers_.narrow(0, 1, 2)));
   EXPECT_EQ(disk_.bytes_of(""), 2 * 4 * sizeof(float));
 }
@@ -74,7 +74,7 @@ TEST_F(TorchFileTest, TensorsMayHaveAnyStridesAndShareAStorage) {
   EXPECT_TRUE(read_all(*weights, "part").equal(at::tensor({5.0F, 7.0F, 9.0F, 11.0F}).reshape({2, 2})));
   EXPECT_EQ(read_all(*weights, "one").item<float>(), 7);
   const at::Tensor rows = at::empty({2, 3});
-  weights->read("turned", {1, 3}, rows);
+  weights->read("turned", {{1, 0}, {2, 3}}, rows);
   EXPECT_TRUE(rows.equal(numbers_.t().narrow(0, 1, 2)));
   std::array<float, 4> some = {};
   weights->read_numbers("turned", 2, std::as_writable_bytes(std::span(some)));
