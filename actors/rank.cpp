@@ -81,7 +81,7 @@ Destinations destinations_of(const Job& job, RankEnvironment& environment,
 // Packets between two Supervisors that may wait: a request to stop and the end; to rank 0 also the parts of
 // three checkpoints, since only rank 0 waits for a publication, and waits within a step.
 constexpr int kOrders = 2, kParts = 3;
-constexpr int kOwnMessages = 64;  // of the same rank
+constexpr int kOwnMessages = MailboxCapacity().requests;  // of the same rank
 
 MailboxCapacity supervisor_capacity(int rank, int world) {
   const int packets = world * (rank == 0 ? kOrders + kParts : kOrders);

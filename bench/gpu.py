@@ -13,6 +13,7 @@ import importlib.util
 import json
 import math
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -105,6 +106,9 @@ def run(command, until=math.inf):
                                start_new_session=True)
     try:
         output, errors = process.communicate(timeout=seconds)
+    except (KeyboardInterrupt, SystemExit):
+        end_session(process.pid)
+        raise
     except subprocess.TimeoutExpired:
         end_session(process.pid)
         raise Failed(f"{name}: still running after {seconds:.0f} s") from None
@@ -261,6 +265,7 @@ def measure(args, print=print):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends what runs
     args = arguments()
     comparisons = measure(args, lambda text: print(text, flush=True))
     for comparison in comparisons:

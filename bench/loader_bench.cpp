@@ -99,9 +99,11 @@ void load(const DatasetPtr& data, int threads, int64_t batches = kBatches) {
   const Sampler sampler({.samples = data->size(),
                          .global_batch = kBatchSamples,
                          .loading = {.shuffle = true, .drop_last = true}});
-  scheduler.install(loader, std::make_unique<Loader>(data, sampler, consumer, recorder,
-                                                     threads > 1 ? start_workers(threads) : nullptr));
+  scheduler.install(loader, std::make_unique<Loader>(
+                                data, [&](const RankTopology&) { return sampler; }, consumer, recorder,
+                                threads > 1 ? start_workers(threads) : nullptr));
   scheduler.install(consumer, std::make_unique<Consumer>(loader, batches));
+  scheduler.post(loader, Join{});
   scheduler.run();
 }
 

@@ -328,6 +328,7 @@ void Launcher::save_checkpoint(const std::string& folder) const {
   if (mpi_) {
     const auto ranks = mpi_->world->all_ranks();
     MpiGroup group(*mpi_->world, mpi_->clock, ranks);
+    wait_until_ready(group);  // rank 0's copy may take long
     copied = agree(group, copied, mpi_->timeout)[0];
   }
   if (!copied.text.empty()) throw UserError(folder + ": there is no checkpoint to copy");

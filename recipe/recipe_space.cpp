@@ -76,6 +76,7 @@ RecipeSpace::RecipeSpace(Setting written) : base_(std::move(written)) {
     for (const Option& option : draws_.back().options) given.insert(option.tags.begin(), option.tags.end());
   }
   erase_members(base_, {kDraw});
+  most_ranks(/*ranks=*/1);  // refuses numbers of ranks that cannot be
 }
 
 RecipeSpace::Option RecipeSpace::read_option(const Setting& written, const std::set<std::string>& given) {

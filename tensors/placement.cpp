@@ -31,13 +31,17 @@ at::Tensor narrowed(const at::Tensor& whole, const TensorRegion& region) {
   at::Tensor part = whole;
   for (int64_t d = 0; d < whole.dim(); ++d) {
     const auto i = static_cast<std::size_t>(d);
+    TUTTI_ASSERT(region.offset[i] >= 0 && region.offset[i] + region.extent[i] <= whole.size(d),
+                 "a region beyond the tensor");
     if (region.extent[i] != whole.size(d)) part = part.narrow(d, region.offset[i], region.extent[i]);
   }
   return part;
 }
 
 bool Placement::has_whole_rows() const {
-  return std::ranges::all_of(axes, [](const auto& axis) { return axis.kind != kSplit || axis.dim == 0; });
+  return std::ranges::all_of(axes, [](const auto& axis) {
+    return axis.kind == kReplicated || (axis.kind == kSplit && axis.dim == 0);
+  });
 }
 
 Placement Placement::mean_over(int64_t dim) const {

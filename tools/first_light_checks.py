@@ -11,7 +11,8 @@ from pathlib import Path
 
 import algorithms
 from first_light_runs import (DETERMINISTIC, DIGITS, EXPORTED, NO_DETERMINISTIC, NO_EVAL, RECIPES, ROOT,
-                              Failed, Open, Run, classes, duration, execute, require_close, require_graphs)
+                              Failed, Open, Run, TooLate, classes, duration, execute, require_close,
+                              require_graphs)
 
 LOADS_WITHIN_S = 30
 HALTS = re.compile(r"cuda\w*Synchronize|cuda(Memcpy|Malloc|Free)$")
@@ -113,6 +114,8 @@ def run_algorithm(light, case, steps):
             run = light.runner.train(f"{kind}-{mode}", text, *settings, f"train.deterministic_mode={mode}",
                                      environment=DETERMINISTIC)
             require_close(run.losses(), cpu.losses(), light.tolerance(2e-2), f"deterministic_mode={mode}")
+    except TooLate:
+        raise
     except Failed as reason:
         refused = NO_DETERMINISTIC in str(reason)
         failure = None if refused else f"{kind}: {reason}"
@@ -161,13 +164,15 @@ def killed_run(light, settings):
     """A run that was killed after its first checkpoint, and the step of its newest one."""
     run = light.runner.new_folder("killed")
     newest, said = run / "checkpoints/latest", run.with_suffix(".log")
+    until = time.monotonic() + light.runner.seconds()
     with said.open("w") as log:
         endless = light.runner.command(run, DIGITS, [duration(10**6), *settings])
         process = subprocess.Popen([str(word) for word in endless], stdout=log, stderr=log)
-    until = time.monotonic() + light.runner.seconds()
     while not newest.is_symlink() and process.poll() is None and time.monotonic() < until:
         time.sleep(0.001)
     process.kill()
+    if time.monotonic() >= until:
+        raise TooLate("no checkpoint to kill the run after, and the time is over")
     if process.wait() != -signal.SIGKILL or not newest.is_symlink():
         raise Failed(f"no checkpoint to kill the run after\n{said.read_text()[-2000:]}")
     return run, int(re.search(r"\d+$", str(newest.readlink()))[0])

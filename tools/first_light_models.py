@@ -4,7 +4,6 @@ import csv
 import functools
 import json
 import re
-import shutil
 
 from first_light_runs import (DETERMINISTIC, DIGITS, EXPORTED, ROOT, SAME_BITS, SMALL_EVAL, Failed, at_once,
                               beside_cpu, duration, execute, require_close, require_graphs)
@@ -60,13 +59,16 @@ def predicts(light):
     return f"{len(own)} rows of {len(own[0])} scores, {difference:.1e} from the CPU's"
 
 
-def on_cpu(light, run):
-    """A run's folder, as if the run had been trained on a CPU."""
-    folder = light.runner.new_folder("on-cpu")
-    shutil.copytree(run.folder, folder, symlinks=True)
-    recipe = folder / "recipe.toml"
-    recipe.write_text(recipe.read_text().replace(f'kind = "{light.args.kind}"', 'kind = "cpu"'))
-    return folder
+def on_cpu(light, recipe, run):
+    """A run on the CPU with the weights of `run`: of one step, which changes nothing."""
+    weights = light.runner.new_folder("weights").with_suffix(".safetensors")
+    light.runner.answer("export", run.folder, "--to", weights)
+    cpu = light.runner.train("on-cpu", recipe, duration(1), SMALL_EVAL, *small_batch(light),
+                             f"model.weights='{weights}'", 'optimizer={kind="sgd",lr=0.0}',
+                             'scheduler={kind="constant"}', kind="cpu")
+    if light.runner.digest(cpu) != light.runner.digest(run):
+        raise Failed("the CPU's run has other weights")
+    return cpu.folder
 
 
 def generated(light, folder, length, *more):
@@ -74,9 +76,9 @@ def generated(light, folder, length, *more):
     return [json.loads(line) for line in lines.splitlines()]
 
 
-def compare_texts(light, run, length):
+def compare_texts(light, recipe, run, length):
     """The largest difference of log-probabilities: of the likeliest tokens, then of drawn ones."""
-    folders, largest = {light.args.kind: run.folder, "cpu": on_cpu(light, run)}, 0.0
+    folders, largest = {light.args.kind: run.folder, "cpu": on_cpu(light, recipe, run)}, 0.0
     for more in (("--temperature", 0), ("--temperature", 1, "--top-k", 40, "--seed", 3)):
         texts = at_once({device: functools.partial(generated, light, folder, length, *more)
                          for device, folder in folders.items()}, 2)
@@ -96,7 +98,7 @@ def generates(light):
     said = []
     for recipe in (ROOT / "examples/text_gpt.toml", LLAMA):
         run = light.runner.train(recipe.stem, recipe, duration(steps), SMALL_EVAL, *small_batch(light))
-        said.append(f"{recipe.stem} {compare_texts(light, run, length):.1e}")
+        said.append(f"{recipe.stem} {compare_texts(light, recipe, run, length):.1e}")
     return f"{length} tokens, the CPU's; log-probabilities from the CPU's: {', '.join(said)}"
 
 

@@ -63,6 +63,9 @@ def execute(command, timeout, environment=None, cwd=None):
                                env={**os.environ, **(environment or {})})
     try:
         text, _ = process.communicate(timeout=timeout)
+    except (KeyboardInterrupt, SystemExit):
+        end_session(process.pid)
+        raise
     except subprocess.TimeoutExpired:
         end_session(process.pid)
         text = ""

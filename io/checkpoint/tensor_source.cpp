@@ -50,6 +50,9 @@ const TensorSource::Entry& TensorSource::at(const std::string& name) const {
 void TensorSource::read(const std::string& name, const TensorRegion& region, const at::Tensor& to) const {
   TUTTI_ASSERT(region.extent.size() == at(name).shape.size() && to.sizes() == at::IntArrayRef(region.extent),
                name + ": the region has another shape");
+  for (std::size_t d = 0; d < region.extent.size(); ++d)
+    TUTTI_ASSERT(region.offset.at(d) >= 0 && region.offset[d] + region.extent[d] <= at(name).shape[d],
+                 name + ": the region is beyond the tensor");
   const at::NoGradGuard no_grad;
   read_from(name, 0, 0, region, to.detach());
   to.unsafeGetTensorImpl()->bump_version();

@@ -130,9 +130,12 @@ bool TokenScheduler::take(ControlBlock& self, Envelope& envelope) {
   if (!options_.script) return Scheduler::take(self, envelope);
   auto& waiting = held_back_[self.id.index];
   for (Envelope incoming; Scheduler::take(self, incoming);) waiting.push_back(std::move(incoming));
-  const auto next = std::find_if(waiting.begin(), waiting.end(), [&](const Envelope& candidate) {
-    return is_unscripted(self, candidate) || is_next(self, candidate);
-  });
+  // Unscripted messages come first: an actor needs its Join before all others.
+  auto next = std::find_if(waiting.begin(), waiting.end(),
+                           [&](const Envelope& candidate) { return is_unscripted(self, candidate); });
+  if (next == waiting.end())
+    next = std::find_if(waiting.begin(), waiting.end(),
+                        [&](const Envelope& candidate) { return is_next(self, candidate); });
   if (next == waiting.end()) return false;
   envelope = std::move(*next);
   waiting.erase(next);
