@@ -50,10 +50,10 @@ Destinations built_in_destinations(const Job& job, const RankEnvironment& enviro
   if (environment.rank() > 0) return {};
   const auto warn = [&log = *environment.log](const std::string& what) { log.warning(what); };
   Progress::Options progress;
-  progress.out = environment.quiet ? nullptr : stdout;
+  progress.out = environment.output.quiet ? nullptr : stdout;
   progress.lines = job.settings.train.progress_bar;
   progress.show_every_steps = job.settings.train.progress_interval;
-  progress.json = environment.json;
+  progress.json = environment.output.json;
   progress.tables = std::ranges::none_of(
       others, [](const auto& one) { return dynamic_cast<const ConsoleLogger*>(one.get()) != nullptr; });
   progress.facts = facts_of(job, environment);
@@ -67,10 +67,10 @@ Destinations built_in_destinations(const Job& job, const RankEnvironment& enviro
 // Log destinations of the recipe and of the program.
 Destinations destinations_of(const Job& job, RankEnvironment& environment,
                              const Callbacks& program_callbacks) {
-  Destinations all =
-      make_loggers(job.recipe, {*environment.disk, *environment.clock, *environment.log,
-                                environment.quiet ? nullptr : stdout, environment.quiet ? nullptr : stderr,
-                                environment.start_child, environment.open_http, &environment.at_failure});
+  Destinations all = make_loggers(
+      job.recipe, {*environment.disk, *environment.clock, *environment.log,
+                   environment.output.quiet ? nullptr : stdout, environment.output.quiet ? nullptr : stderr,
+                   environment.outside.start_child, environment.outside.open_http, &environment.at_failure});
   for (const auto& callback : program_callbacks)
     if (auto destination = std::dynamic_pointer_cast<LoggerDestination>(callback))
       all.push_back(std::move(destination));
@@ -131,8 +131,8 @@ Engine::Options listeners_of(const Job& job, const RankEnvironment& environment)
 }
 
 std::unique_ptr<Workers> workers_of(const RankEnvironment& environment, const DataSettings& data) {
-  if (!environment.start_workers || data.num_workers < 2) return nullptr;
-  return environment.start_workers(data.num_workers);
+  if (!environment.outside.start_workers || data.num_workers < 2) return nullptr;
+  return environment.outside.start_workers(data.num_workers);
 }
 
 }  // namespace
@@ -168,11 +168,11 @@ RankActors add_rank(Scheduler& scheduler, const Job& job, RankEnvironment& envir
                     std::make_unique<Sync>(*environment.transport, actors.supervisor, recorder, device));
   scheduler.install(actors.checkpointer, std::make_unique<Checkpointer>(disk, job.checkpoints,
                                                                         actors.supervisor, recorder, device));
-  scheduler.install(
-      actors.supervisor,
-      std::make_unique<Supervisor>(
-          job, Supervisor::Place{environment.host, environment.after_interrupt, environment.uploads.get()},
-          actors, disk, log, recorder, environment.end));
+  scheduler.install(actors.supervisor, std::make_unique<Supervisor>(
+                                           job,
+                                           Supervisor::Place{environment.host, environment.after_interrupt,
+                                                             environment.outside.uploads.get()},
+                                           actors, disk, log, recorder, environment.end));
   logs.insert(logs.end(), destinations.begin(), destinations.end());
   for (std::size_t i = 0; i < logs.size(); ++i)
     scheduler.install(actors.logs[i].writer, std::make_unique<LogWriter>(actors.logs[i].name, logs[i], log));

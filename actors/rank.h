@@ -34,18 +34,26 @@ struct RankEnvironment {
   std::shared_ptr<Log> log = make_null_log();
   std::shared_ptr<Recorder> recorder = std::make_shared<RingRecorder>();
 
+  // What the rank may start or open.
+  struct Outside {
+    StartChild start_child = nullptr;      // for loggers that are programs; null: such loggers do not start
+    OpenHttp open_http = nullptr;          // for loggers that send to a server; null: they send nothing
+    StartWorkers start_workers = nullptr;  // for Loaders with num_workers; null: a Loader works alone
+    std::shared_ptr<Uploads> uploads = nullptr;  // of rank 0's checkpoints; null: none are copied
+  };
+  struct Output {
+    bool quiet = true;  // print no progress and no table
+    bool json = false;  // print only the result, as JSON
+  };
+
   std::string host = kLocalHost;
-  std::string after_interrupt;           // printed after Ctrl-C
-  int memory_slot = 0;                   // of the meter, which the ranks of a process share
-  bool live = false;                     // neither a replay nor a simulation
-  int hosts = 1;                         // of all ranks
-  bool quiet = true;                     // print no progress and no table
-  bool json = false;                     // print only the result, as JSON
-  double process_started_s = 0.0;        // unix time
-  StartChild start_child = nullptr;      // for loggers that are programs; null: such loggers do not start
-  OpenHttp open_http = nullptr;          // for loggers that send to a server; null: such loggers send nothing
-  StartWorkers start_workers = nullptr;  // for Loaders with num_workers; null: a Loader works alone
-  std::shared_ptr<Uploads> uploads = nullptr;  // of rank 0's checkpoints; null: none are copied
+  std::string after_interrupt;  // printed after Ctrl-C
+  int memory_slot = 0;          // of the meter, which the ranks of a process share
+  bool live = false;            // neither a replay nor a simulation
+  int hosts = 1;                // of all ranks
+  Output output;
+  double process_started_s = 0.0;  // unix time
+  Outside outside;
 
   AtFailure at_failure = {};     // set by add_rank
   EndKind end = EndKind::kDone;  // of a run that no error ended; set while the scheduler runs

@@ -6,7 +6,6 @@
 #include <functional>
 #include <utility>
 
-#include "actors/messages/heartbeat.h"
 #include "collectives/agreement.h"
 #include "collectives/device/groups.h"
 #include "runtime/probe/probe.h"
@@ -15,7 +14,10 @@
 namespace tutti {
 
 Sync::Sync(Transport& transport, ActorId supervisor, Recorder& recorder, const Device& device)
-    : device_(device), transport_(transport), supervisor_(supervisor), recorder_(recorder) {}
+    : device_(device),
+      supervisor_(supervisor),
+      recorder_(recorder),
+      control_(transport, supervisor, recorder) {}
 
 void Sync::receive(Context& context, Envelope& envelope) {
   device_.use();
@@ -23,7 +25,7 @@ void Sync::receive(Context& context, Envelope& envelope) {
 }
 
 std::optional<TimePoint> Sync::idle(Context& context) {
-  if (!groups_.front()) return std::nullopt;
+  if (!work_.joined()) return std::nullopt;
   std::optional<TimePoint> next;
   guard_memory("what ranks send each other", [&] { next = poll(context); });
   return next;
@@ -33,10 +35,8 @@ void Sync::handle(Context& context, Envelope& envelope) {
   Message& message = envelope.message;
   if (auto* join_message = message.get_if<Join>()) {
     join(context, *join_message);
-  } else if (auto* control = message.get_if<SendControl>()) {
-    recorder_.record({context.now(), TraceKind::kControlSent, step_, control->to});
-    transport_.send(control->to, control->text);
-    if (envelope.slot) context.reply(envelope, ControlSent{});
+  } else if (message.get_if<SendControl>()) {
+    control_.send(context, envelope, step_);
   } else if (message.get_if<Stop>()) {
     return context.stop();
   } else if (!connected_) {
@@ -50,17 +50,16 @@ void Sync::handle(Context& context, Envelope& envelope) {
 }
 
 void Sync::join(Context& context, Join& message) {
-  TUTTI_ASSERT(!groups_.front(), "a second Join");
-  progress_ = context.now();
-  place_ = message.topology;
-  groups_ = std::move(message.groups);
+  control_.join(message.topology);
+  work_.join(std::move(message.groups), context.now());
 }
 
 // Begins with the requests that came before all groups were ready.
 void Sync::connect(Context& context) {
-  if (connected_ || !groups_.front() || !holds(context, [this] { return ready(groups_); })) return;
+  if (connected_ || !work_.joined()) return;
+  if (!control_.holds(context, [this] { return work_.ready(); })) return;
   connected_ = true;
-  progress_ = context.now();
+  work_.note_progress(context.now());
   for (; !early_.empty(); early_.pop_front()) handle_request(context, early_.front());
 }
 
@@ -78,11 +77,11 @@ void Sync::handle_request(Context& context, Envelope& envelope) {
     ++awaited_;
     const SumDoubles sum = *numbers;  // which moves with the envelope
     const char* label = sum.group == GroupRole::kWorld ? "sum over ranks" : "sum over shards";
-    post(context, sum.group, group(sum.group).all_reduce(sum.values, label),
-         [this, sum, envelope = std::make_shared<Envelope>(std::move(envelope))](Context& c) {
-           --awaited_;
-           c.reply(*envelope, Summed{sum.values});
-         });
+    work_.post(context.now(), sum.group, work_.group(sum.group).all_reduce(sum.values, label),
+               [this, sum, envelope = std::make_shared<Envelope>(std::move(envelope))](Context& c) {
+                 --awaited_;
+                 c.reply(*envelope, Summed{sum.values});
+               });
   } else if (auto* mine = message.get_if<Agree>()) {
     agree(context, *mine);
   } else if (auto* request = message.get_if<AllocateMemory>()) {
@@ -95,29 +94,18 @@ void Sync::handle_request(Context& context, Envelope& envelope) {
 }
 
 TimePoint Sync::poll(Context& context) {
-  for (const auto& group : groups_)
-    if (group) group->check();
+  work_.check();
   connect(context);
-  receive_control(context);
-  send_heartbeat(context);
-  const int64_t before = moves();
+  control_.poll(context, step_, /*waits=*/awaited_ > 0 || !early_.empty());
+  const int64_t before = work_.moves();
   const bool finished = drive(context);
-  if (finished || moves() != before) progress_ = context.now();
-  return next_poll(context.now());
+  if (finished || work_.moves() != before) work_.note_progress(context.now());
+  return work_.next_poll(context.now(), /*busy=*/!connected_, /*waits=*/awaited_ > 0);
 }
 
-int64_t Sync::moves() const {
-  int64_t moves = 0;
-  for (const auto& group : groups_)
-    if (group) moves += group->moves();
-  return moves;
-}
-
-TimePoint Sync::next_poll(TimePoint now) const {
-  if (outstanding_.empty() && connected_) return now + kLongestPoll;
-  const Nanoseconds waited = now - progress_;
-  if (awaited_ > 0 && waited < kYieldFor) return now;
-  return now + std::clamp<Nanoseconds>(waited / 16, kShortestPoll, kLongestPoll);
+bool Sync::drive(Context& context) {
+  return work_.drive(context,
+                     [&](Work& work) { return control_.holds(context, [&] { return work.done(); }); });
 }
 
 void Sync::set_plan(SetPlan& plan) {
@@ -125,7 +113,7 @@ void Sync::set_plan(SetPlan& plan) {
   entries_.clear();
   queues_.fill({});
   for (PlanEntry& planned_entry : plan.entries) {
-    Group& summing = group(planned_entry.group);
+    Group& summing = work_.group(planned_entry.group);
     const std::size_t queue =
         summing.runs_on_stream() ? kOnDevice : static_cast<std::size_t>(planned_entry.group);
     queues_[queue].entries.push_back(entries_.size());
@@ -192,11 +180,12 @@ void Sync::post_ready(Context& context) {
     for (; queue.next < queue.entries.size() && queue.posted < kMostPosted; ++queue.next) {
       Entry& entry = entries_[queue.entries[queue.next]];
       if (!may_begin(entry)) break;
-      if (is_left_out(entry)) {
+      const PlanEntry& plan = entry.plan;
+      if (plan.if_any && entries_[static_cast<std::size_t>(plan.after)].plan.whole.item<double>() == 0) {
         TUTTI_PROBE("sharding: frozen rows are not gathered again");
         mark_done(context, entry, /*finite=*/true);
       } else {
-        if (entry.plan.if_any) TUTTI_PROBE("sharding: frozen rows are gathered");
+        if (plan.if_any) TUTTI_PROBE("sharding: frozen rows are gathered");
         begin(context, entry);
       }
     }
@@ -206,14 +195,9 @@ void Sync::post_ready(Context& context) {
 bool Sync::may_begin(const Entry& entry) const {
   if (!entry.ready || entry.plan.after < 0) return entry.ready;
   const Entry& before = entries_[static_cast<std::size_t>(entry.plan.after)];
-  const bool in_order = on_device(before) && on_device(entry) && !entry.plan.if_any;
+  const bool in_order = before.on_device() && entry.on_device() && !entry.plan.if_any;
   if (!before.done) TUTTI_PROBE("sync: a collective waits for the memory of an earlier one");
   return before.done || (in_order && before.posted);
-}
-
-bool Sync::is_left_out(const Entry& entry) const {
-  return entry.plan.if_any &&
-         entries_[static_cast<std::size_t>(entry.plan.after)].plan.whole.item<double>() == 0;
 }
 
 void Sync::begin(Context& context, Entry& entry) {
@@ -221,14 +205,14 @@ void Sync::begin(Context& context, Entry& entry) {
   entry.order.wait();
   WorkPtr work = work_of(entry);
   const Work& running = *work;
-  if (on_device(entry)) take_results(entry, running);  // before later work of the stream changes the sums
+  if (entry.on_device()) take_results(entry, running);  // before later work of the stream changes the sums
   entry.posted = true;
   ++running_;
   ++queues_[entry.queue].posted;
   if (queues_[entry.queue].posted == kMostPosted)
     TUTTI_PROBE("sync: as many collectives as may be under way");
-  post(context, entry.plan.group, std::move(work),
-       [this, &entry, &running](Context& c) { end(c, entry, running); });
+  work_.post(context.now(), entry.plan.group, std::move(work),
+             [this, &entry, &running](Context& c) { end(c, entry, running); });
 }
 
 // Rows that the host keeps. Copies and collectives of all entries share a stream, so one memory is enough.
@@ -244,10 +228,10 @@ at::Tensor Sync::part_on_device(const PlanEntry& plan) const {
 
 WorkPtr Sync::work_of(const Entry& entry) {
   const PlanEntry& plan = entry.plan;
-  Group& ranks = group(plan.group);
+  Group& ranks = work_.group(plan.group);
   if (plan.kind == CollectiveKind::kAllReduce) return ranks.all_reduce(entry.whole, plan.label);
   if (plan.kind == CollectiveKind::kAllGather) {
-    const at::Tensor part = part_on_device(plan);
+    const at::Tensor part = part_plan.on_device();
     return plan.cut ? ranks.all_gather(part, entry.whole, plan.cut, plan.label)
                     : ranks.all_gather(part, entry.whole, plan.label);
   }
@@ -258,7 +242,7 @@ WorkPtr Sync::work_of(const Entry& entry) {
 
 void Sync::end(Context& context, Entry& entry, const Work& work) {
   const bool finite = work.finite();
-  if (!on_device(entry)) take_results(entry, work);
+  if (!entry.on_device()) take_results(entry, work);
   --running_;
   --queues_[entry.queue].posted;
   if (!finite) TUTTI_PROBE("sync: a sum over ranks is not finite");
@@ -302,9 +286,9 @@ void Sync::end_pass_if_done(Context& context) {
 
 void Sync::agree(Context& context, const Agree& mine) {
   ++awaited_;
-  auto round = std::make_unique<AgreementRound>(group(GroupRole::kWorld), mine.statement);
+  auto round = std::make_unique<AgreementRound>(work_.group(GroupRole::kWorld), mine.statement);
   const AgreementRound& agreement = *round;
-  post(context, GroupRole::kWorld, std::move(round), [this, &agreement](Context& c) {
+  work_.post(context.now(), GroupRole::kWorld, std::move(round), [this, &agreement](Context& c) {
     --awaited_;
     c.send(supervisor_, Agreed{agreement.statements()});
   });
@@ -324,81 +308,12 @@ void Sync::allocate(Context& context, const std::shared_ptr<MemoryRequest>& requ
     --awaited_;
     return context.reply(request->envelope, std::move(request->given));
   }
-  AllocationPtr allocation = group(order.group).allocate(order.bytes[given.size()]);
+  AllocationPtr allocation = work_.group(order.group).allocate(order.bytes[given.size()]);
   const Allocation& running = *allocation;
-  post(context, order.group, std::move(allocation), [this, request, &running](Context& c) {
+  work_.post(context.now(), order.group, std::move(allocation), [this, request, &running](Context& c) {
     request->given.memory.push_back(running.memory());
     allocate(c, request);
   });
-}
-
-void Sync::post(Context& context, GroupRole role, WorkPtr work, Then then) {
-  outstanding_.push_back({role, std::move(work), std::move(then)});
-  progress_ = context.now();
-}
-
-// Completions are reported in the order of posting within a group, each as it comes.
-bool Sync::drive(Context& context) {
-  std::array<bool, kGroupRoles> waits{};
-  for (auto& collective : outstanding_) {
-    bool& behind = waits[static_cast<std::size_t>(collective.group)];
-    behind = !holds(context, [&] { return collective.work->done(); }) || behind;
-    collective.over = !behind;
-  }
-  const auto first =
-      std::ranges::stable_partition(outstanding_, std::logical_not(), &Outstanding::over).begin();
-  if (first == outstanding_.end()) return false;
-  const std::vector<Outstanding> over(std::make_move_iterator(first),
-                                      std::make_move_iterator(outstanding_.end()));
-  outstanding_.erase(first, outstanding_.end());
-  for (const auto& collective : over)
-    if (collective.then) collective.then(context);
-  return true;
-}
-
-// The error of a lost rank names the last event in its newest heartbeat.
-template <class Check>
-bool Sync::holds(Context& context, const Check& check) const try {
-  return check();
-} catch (const LostRankError& lost) {
-  const auto peer = newest_.peers.find(lost.rank());
-  if (peer == newest_.peers.end()) {
-    TUTTI_PROBE("end: a rank is lost of which nothing was heard");
-    throw;
-  }
-  TUTTI_PROBE("end: a collective finds a lost rank");
-  Heartbeat last = peer->second.last;
-  last.age_s += seconds(context.now() - peer->second.received);
-  throw OperatingError(std::string(lost.what()) + "; the last it did: " + last.text(), lost.kind());
-}
-
-void Sync::receive_control(Context& context) {
-  while (auto packet = transport_.poll()) {
-    if (const auto heartbeat = parse_heartbeat(packet->bytes)) {
-      newest_.peers[packet->from] = unreported_.peers[packet->from] = {context.now(), *heartbeat};
-    } else {
-      recorder_.record({context.now(), TraceKind::kControlReceived, step_, packet->from});
-      context.send(supervisor_, ControlReceived{packet->from, std::move(packet->bytes)});
-    }
-  }
-  if (!unreported_.peers.empty() && reporting_ && !reporting_.ready())
-    TUTTI_PROBE("sync: heartbeats wait until the Supervisor has read the last");
-  if (unreported_.peers.empty() || (reporting_ && !reporting_.ready())) return;
-  reporting_ = context.request<Noted>(supervisor_, std::exchange(unreported_, {}));
-}
-
-// Other ranks send to rank 0; rank 0 sends to all ranks and to itself.
-void Sync::send_heartbeat(Context& context) {
-  const TimePoint now = context.now();
-  if (now < next_heartbeat_ || place_.world == 1) return;
-  next_heartbeat_ = now + kHeartbeatEvery;
-  const std::string text = heartbeat_text(recorder_, now, awaited_ > 0 || !early_.empty());
-  if (place_.rank != 0) {
-    transport_.send(0, text);
-    return;
-  }
-  for (int r = 1; r < place_.world; ++r) transport_.send(r, text);
-  unreported_.peers[0] = {now, parse_heartbeat(text).value()};
 }
 
 }  // namespace tutti

@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "actors/control_line.h"
+#include "actors/group_work.h"
 #include "actors/messages/messages.h"
 #include "collectives/mesh.h"
 #include "runtime/actor/actor.h"
@@ -23,15 +25,11 @@ namespace tutti {
 // Entries of groups on a device (Group::runs_on_stream) are posted in one order, by PlanEntry::place; entries
 // of other groups in an order of the group.
 //
-// Polls outstanding collectives: while Compute waits, with a yield between polls for the first kYieldFor;
-// else at an interval of a sixteenth of the time waited, from kShortestPoll to kLongestPoll, so that waiting
-// for a slow rank costs little.
+// Polls outstanding collectives: while Compute waits, with a yield between polls for the first
+// GroupWork::kYieldFor; else at an interval of a sixteenth of the time waited, from kShortestPoll to
+// kLongestPoll, so that waiting for a slow rank costs little.
 class Sync final : public Actor {
  public:
-  static constexpr Nanoseconds kYieldFor = std::chrono::microseconds(200);
-  static constexpr Nanoseconds kShortestPoll = std::chrono::microseconds(20);
-  static constexpr Nanoseconds kLongestPoll = std::chrono::milliseconds(2);
-  static constexpr Nanoseconds kHeartbeatEvery = std::chrono::milliseconds(500);
   static constexpr int kMostPosted = 8;  // entries of a group at a time, so that a poll is short
 
   Sync(Transport& transport, ActorId supervisor, Recorder& recorder, const Device& device = {});
@@ -44,14 +42,11 @@ class Sync final : public Actor {
   void handle_request(Context& context, Envelope& envelope);
   void join(Context& context, Join& message);
   TimePoint poll(Context& context);
-  using Then = std::function<void(Context&)>;
-  struct Outstanding {
-    GroupRole group;
-    WorkPtr work;
-    Then then;  // may be empty
-    bool over = false;
-  };
+  bool drive(Context& context);                          // true if any collective has finished
+  static constexpr std::size_t kOnDevice = kGroupRoles;  // the queue of all groups on a device
   struct Entry {
+    bool on_device() const { return queue == kOnDevice; }
+
     PlanEntry plan;
     std::size_t queue;
     std::optional<WindowedDigest> digest;
@@ -77,12 +72,10 @@ class Sync final : public Actor {
   void connect(Context& context);
   void post_ready(Context& context);
   bool may_begin(const Entry& entry) const;
-  bool is_left_out(const Entry& entry) const;
   void begin(Context& context, Entry& entry);
   bool is_offloaded(const PlanEntry& plan) const;
   at::Tensor part_on_device(const PlanEntry& plan) const;
   WorkPtr work_of(const Entry& entry);
-  bool on_device(const Entry& entry) const { return entry.queue == kOnDevice; }
   void end(Context& context, Entry& entry, const Work& work);
   void take_results(Entry& entry, const Work& work);
   void mark_done(Context& context, Entry& entry, bool finite);
@@ -91,40 +84,22 @@ class Sync final : public Actor {
   struct MemoryRequest;
   void allocate(Context& context, const std::shared_ptr<MemoryRequest>& request);
 
-  Group& group(GroupRole role) const { return *groups_[static_cast<std::size_t>(role)]; }
-  void post(Context& context, GroupRole role, WorkPtr work, Then then = {});
-  bool drive(Context& context);  // true if any collective has finished
-  int64_t moves() const;
-  template <class Check>
-  bool holds(Context& context, const Check& check) const;
-  void receive_control(Context& context);
-  void send_heartbeat(Context& context);
-  TimePoint next_poll(TimePoint now) const;
-
   Device device_;
-  Transport& transport_;
   ActorId supervisor_;
   Recorder& recorder_;
+  ControlLine control_;
+  GroupWork work_;
 
-  RankTopology place_;
-  Groups groups_;               // none before Join
   bool connected_ = false;      // all groups are ready
   std::deque<Envelope> early_;  // requests from before
   std::vector<Entry> entries_;
-  static constexpr std::size_t kOnDevice = kGroupRoles;  // the queue of all groups on a device
   std::array<Queue, kGroupRoles + 1> queues_;
   at::Tensor offloaded_;               // uint8, of the device: a part that the host keeps, to be gathered
   std::size_t running_ = 0;            // entries that are posted and not done
   std::optional<Envelope> finishing_;  // FinishStep's envelope, until all entries are done
   bool finite_ = true;                 // the sums of this pass
   int64_t step_ = 0;                   // of the current round of collectives
-  std::vector<Outstanding> outstanding_;
-  int awaited_ = 0;     // requests that wait for a collective
-  TimePoint progress_;  // when a collective was last posted or finished
-  TimePoint next_heartbeat_;
-  Heartbeats unreported_;  // heartbeats since the last report to the Supervisor
-  Heartbeats newest_;      // the newest heartbeat of each rank
-  Pending<Noted> reporting_;
+  int awaited_ = 0;                    // requests that wait for a collective
 };
 
 }  // namespace tutti

@@ -178,11 +178,11 @@ void make_live(RankEnvironment& environment, const Job& job, bool quiet) {
   if (!quiet) environment.log = make_log(rank_log_path(job.run_dir, rank), rank, rank == 0);
   environment.live = true;
   environment.after_interrupt = after_interrupt();
-  environment.quiet = quiet;
+  environment.output.quiet = quiet;
   environment.process_started_s = process_started_s();
-  environment.start_child = start_child;
-  environment.open_http = open_http;
-  if (rank == 0) environment.uploads = make_uploads(job, *environment.log);
+  environment.outside.start_child = start_child;
+  environment.outside.open_http = open_http;
+  if (rank == 0) environment.outside.uploads = make_uploads(job, *environment.log);
 }
 
 bool uses_remote(const Setting& recipe, const std::string& resume) {
@@ -197,11 +197,11 @@ void fetch_start(const Setting& recipe, const std::string& run_dir, const std::s
 }
 
 bool finish_uploads(const RankEnvironment& environment, const Job& job) {
-  Uploads* uploads = environment.uploads.get();
+  Uploads* uploads = environment.outside.uploads.get();
   if (!uploads) return true;
   const Time limit = RemoteKeys::read(job.recipe).finish_timeout;
   const TimePoint until = std::chrono::steady_clock::now() + std::chrono::seconds(limit.count());
-  if (!uploads->idle_within(kUploadsUnsaid) && !environment.quiet && !environment.json)
+  if (!uploads->idle_within(kUploadsUnsaid) && !environment.output.quiet && !environment.output.json)
     print_text("waits for uploads to " + on_one_line(job.settings.checkpoint.remote_folder.value) +
                ", at most " + limit.text() + "; Ctrl-C ends the wait\n");
   std::fflush(stdout);

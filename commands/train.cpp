@@ -91,7 +91,7 @@ void report_once(const RankEnvironment& rank, const Job& job, const std::string&
   const std::string message = job.world > 1 ? rank_message(rank.rank(), error) : error;
   print_error(message);
   run_with_timeout(kFlushTimeout,
-                   [&] { leave_error(*rank.disk, job.run_dir, message, rank.json, print_warning); });
+                   [&] { leave_error(*rank.disk, job.run_dir, message, rank.output.json, print_warning); });
 }
 
 // Ends the process after an error of this rank alone.
@@ -120,7 +120,7 @@ Exit run_rank(const Job& job, RankEnvironment connected) {
   RankEnvironment& environment = live->environment;
   ThreadScheduler& scheduler = live->scheduler;
   make_live(environment, job);
-  environment.start_workers = start_workers;
+  environment.outside.start_workers = start_workers;
   const int rank = environment.rank();
   if (job.world > 1) share_reports(job.run_dir + "/.reported", job.nonce, rank);
   const CrashReport crash(*environment.recorder, rank, rank_log_path(job.run_dir, rank));

@@ -185,8 +185,8 @@ void Supervisor::handle_control(Context& context, int from, const std::string& t
   if (order.verb() == "durable") {
     add_part(context, from, parse_durable(order));
   } else if (order.verb() == kFinishVerb) {
-    if (!done_) TUTTI_PROBE("end: rank 0 is through before this rank");
-    agreed_end_ = parse_end(order).kind;
+    if (!ending_.done) TUTTI_PROBE("end: rank 0 is through before this rank");
+    ending_.agreed = parse_end(order).kind;
     finish_if_ready(context);
   } else if (order.verb() == kAbortVerb) {
     TUTTI_PROBE("end: another rank's failure ends this rank");
@@ -215,7 +215,7 @@ void Supervisor::add_part(Context& context, int rank, Durable part) {
   throw_if_failed(context);
   if (!conclusion->last) return;
   if (!conclusion->published) TUTTI_PROBE("end: the last checkpoint failed");
-  agreed_end_ = conclusion->published ? EndKind::kDone : EndKind::kNoLastCheckpoint;
+  ending_.agreed = conclusion->published ? EndKind::kDone : EndKind::kNoLastCheckpoint;
   finish_if_ready(context);
 }
 
@@ -270,9 +270,9 @@ void Supervisor::trained(Context& context, TrainingDone done) {
     send_others_and_wait(context, std::nullopt, end_order(kAbortVerb, end));
     throw OperatingError(end.reason, end.kind);
   }
-  done_ = std::move(done);
+  ending_.done = std::move(done);
   throw_if_failed(context);
-  if (!done_->failure && !done_->checkpoint_follows) {
+  if (!ending_.done->failure && !ending_.done->checkpoint_follows) {
     TUTTI_PROBE("end: no last checkpoint is needed");
     return finish(context, EndKind::kDone);
   }
@@ -282,30 +282,33 @@ void Supervisor::trained(Context& context, TrainingDone done) {
 // On rank 0: a failure that all ranks know is thrown once the last checkpoint is concluded, then by each
 // rank.
 void Supervisor::throw_if_failed(Context& context) {
-  if (place_.rank == 0 && done_ && done_->failure && publisher_.concluded() != done_->checkpoints)
+  if (place_.rank == 0 && ending_.done && ending_.done->failure &&
+      publisher_.concluded() != ending_.done->checkpoints)
     TUTTI_PROBE("end: a run that gives up waits for its last checkpoint");
-  if (place_.rank != 0 || !done_ || !done_->failure || publisher_.concluded() != done_->checkpoints) return;
-  send_others_and_wait(context, std::nullopt, end_order(kFinishVerb, {done_->failure->kind()}));
-  throw *done_->failure;
+  if (place_.rank != 0 || !ending_.done || !ending_.done->failure ||
+      publisher_.concluded() != ending_.done->checkpoints)
+    return;
+  send_others_and_wait(context, std::nullopt, end_order(kFinishVerb, {ending_.done->failure->kind()}));
+  throw *ending_.done->failure;
 }
 
 // The end waits for this rank's Compute too: a sum with other ranks, or rank 0's sample of text, may be
 // unfinished.
 void Supervisor::finish_if_ready(Context& context) {
-  if (!agreed_end_ || !done_) return;
-  if (done_->failure) throw *done_->failure;
-  if (place_.rank == 0) send_others(context, end_order(kFinishVerb, {*agreed_end_}));
-  finish(context, *agreed_end_);
+  if (!ending_.agreed || !ending_.done) return;
+  if (ending_.done->failure) throw *ending_.done->failure;
+  if (place_.rank == 0) send_others(context, end_order(kFinishVerb, {*ending_.agreed}));
+  finish(context, *ending_.agreed);
 }
 
 void Supervisor::finish(Context& context, EndKind kind) {
   stage_ = Stage::kFinished;
   end_ = kind;
-  if (kind == EndKind::kDone && done_->stopped) {
+  if (kind == EndKind::kDone && ending_.done->stopped) {
     TUTTI_PROBE("end: stopped on request");
     end_ = EndKind::kStopped;
   }
-  if (kind == EndKind::kDone && done_->skipping) {
+  if (kind == EndKind::kDone && ending_.done->skipping) {
     TUTTI_PROBE("end: the last steps were all skipped");
     end_ = EndKind::kSkipping;
   }

@@ -101,6 +101,11 @@ class Supervisor final : public Actor {
  private:
   enum class Stage { kJoining, kOpening, kVerifying, kPreparing, kBeginning, kTraining, kFinished };
 
+  struct Ending {
+    std::optional<TrainingDone> done;
+    std::optional<EndKind> agreed;  // of all ranks, once the last checkpoint is concluded
+  };
+
   void join(Context& context, Join& message);
   void agreed(Context& context, const std::vector<Statement>& statements);
   void verify_or_prepare(Context& context, Verify next);
@@ -131,8 +136,7 @@ class Supervisor final : public Actor {
   FailureDetector failures_;
   Publisher publisher_;
   Stage stage_ = Stage::kJoining;
-  std::optional<TrainingDone> done_;
-  std::optional<EndKind> agreed_end_;  // of all ranks, once the last checkpoint is concluded
+  Ending ending_;
   bool stop_requested_ = false;
   bool journal_whole_ = true;
 };

@@ -283,7 +283,7 @@ void train_on_threads(const std::string& recipe, const std::string& run_dir, con
   RankEnvironment environment;
   environment.groups = {LocalFabric::make(1)->group(0)};
   environment.transport = LocalNetwork(1).transport(0);
-  environment.start_workers = [asked](int threads) {
+  environment.outside.start_workers = [asked](int threads) {
     *asked += threads;
     return start_workers(threads);
   };
