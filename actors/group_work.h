@@ -4,6 +4,7 @@
 #include <functional>
 #include <vector>
 
+#include "collectives/device/groups.h"
 #include "collectives/mesh.h"
 #include "runtime/actor/actor.h"
 

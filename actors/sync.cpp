@@ -231,7 +231,7 @@ WorkPtr Sync::work_of(const Entry& entry) {
   Group& ranks = work_.group(plan.group);
   if (plan.kind == CollectiveKind::kAllReduce) return ranks.all_reduce(entry.whole, plan.label);
   if (plan.kind == CollectiveKind::kAllGather) {
-    const at::Tensor part = part_plan.on_device();
+    const at::Tensor part = part_on_device(plan);
     return plan.cut ? ranks.all_gather(part, entry.whole, plan.cut, plan.label)
                     : ranks.all_gather(part, entry.whole, plan.label);
   }

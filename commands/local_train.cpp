@@ -52,7 +52,7 @@ LocalRunResult train_in_one_process(const Setting& recipe, const LocalRunOptions
   for (RankEnvironment& rank : ranks.environments()) {
     if (options.live) {
       make_live(rank, job, options.quiet);
-      rank.json = options.json;
+      rank.output.json = options.json;
       if (rank.rank() == 0 && !options.quiet)
         for (const std::string& advice : job_advice(job)) rank.log->warning(advice);
       crashes.emplace_back(*rank.recorder, rank.rank(), rank_log_path(job.run_dir, rank.rank()));

@@ -285,7 +285,7 @@ int Launcher::train(const RecipeSource& source, const LaunchOptions& options) {
   Meter::install();  // before threads and libraries of MPI take addresses that are limited
   MemoryLimits("/proc/self", launched_neighbours()).require_start(request.settings.device.threads);
   const auto run = [this, &options](const Job& job, RankEnvironment connected) {
-    connected.json = options.json;
+    connected.output.json = options.json;
     checkpoints_ = job.checkpoints;
     set_ = job.settings.checkpoint.set;
     return run_rank(job, std::move(connected));
