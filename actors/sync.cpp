@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "collectives/agreement.h"
-#include "collectives/device/groups.h"
 #include "runtime/probe/probe.h"
 #include "tensors/memory/out_of_memory.h"
 
