@@ -88,10 +88,12 @@ TEST(WorldTest, DeterministicModeChangesNoBits) {
 
 // So many packets of each other rank, and so many to each, while Supervisor and Sync are busy.
 TEST(WorldTest, MailboxesHaveRoomForThePacketsOfAllRanks) {
-  constexpr int kRanks = 1024, kPartsOfCheckpoints = 3, kOrders = 2;
+  constexpr int kRanks = 512, kPartsOfCheckpoints = 3, kOrders = 2;
   const Scratch folder;
-  const Job job =
-      make_job(recipe_of(world_recipe("[train]\nmax_duration = '1ep'\n")), {kRanks, folder.path("run")});
+  std::string recipe = world_recipe("[train]\nmax_duration = '1ep'\n");
+  for (const std::string samples : {"100", "24"})
+    recipe.replace(recipe.find("= " + samples), samples.size() + 2, "= " + std::to_string(kRanks));
+  const Job job = make_job(recipe_of(recipe), {kRanks, folder.path("run")});
   LocalRanks local(job);
   for (const int rank : {0, 1}) {
     const RankActors actors = add_rank(local.scheduler(), job, local.environments()[rank]);
