@@ -83,13 +83,12 @@ std::optional<FailureDetector::Failure> FailureDetector::check_collective(TimePo
   if (all.empty() || all != all_wait_) all_wait_since_ = now;
   all_wait_ = all;
   if (now - all_wait_since_ <= hang_timeout_) return std::nullopt;
-  std::string why = "a collective hangs: ";
-  if (done) {
-    why += waiting + (waits == 1 ? " waits" : " wait") + " for it, all others are done";
-  } else {
+  std::string why = "a collective hangs: every rank waits for it";
+  if (done)
+    why =
+        "a collective hangs: " + waiting + (waits == 1 ? " waits" : " wait") + " for it, all others are done";
+  else
     TUTTI_PROBE("hang: all ranks wait for a collective");
-    why += "every rank waits for it";
-  }
   return Failure{std::nullopt, {EndKind::kHang, why + "; the last they did: " + all}};
 }
 

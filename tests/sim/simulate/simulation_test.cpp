@@ -77,8 +77,8 @@ TEST(SimulationTest, ARankThatDoesNotMakeItsGroupsIsNamed) {
   SimWorld world(simulated_job(small_job(), 3), disk, nullptr, seams, {});
   const SimAttempt attempt = world.run();
   EXPECT_EQ(attempt.stuck, "");
-  for (const int rank : {0, 2})
-    EXPECT_THAT(attempt.ends[rank].reason, HasSubstr("rank 1 has not been heard"));
+  // Rank 0 may see first that rank 2 has ended.
+  EXPECT_THAT(attempt.ends[2].reason, HasSubstr("rank 1 has not been heard"));
   EXPECT_LT(attempt.took, TimePoint(std::chrono::seconds(12))) << "hang_timeout is 10 s";
 }
 
