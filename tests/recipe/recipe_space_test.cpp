@@ -129,9 +129,10 @@ TEST(RecipeSpaceTest, TheMostRanksAreKnown) {
   EXPECT_EQ(space_of(kSpace).most_ranks(6), 6);
   EXPECT_EQ(space_of("[[draw]]\nkey = 'ranks'\nvalues = [1, 5, 3]\n").most_ranks(2), 5);
   EXPECT_EQ(space_of("[[draw]]\nkey = 'seed'\nvalues = [1]\n").most_ranks(1), 1);
-  const RecipeSpace large = space_of("[[draw]]\noptions = [{ ranks = 2000 }]\n");
-  EXPECT_THAT(tutti::message_of<UserError>([&] { large.most_ranks(2); }),
-              HasSubstr("space.toml:2: draw.0.options.0.ranks = 2000: expected 1 to 1024 ranks"));
+  for (const std::string ranks : {"2000", "0", "-3"})
+    EXPECT_THAT(
+        tutti::message_of<UserError>([&] { space_of("[[draw]]\noptions = [{ ranks = " + ranks + " }]\n"); }),
+        HasSubstr("draw.0.options.0.ranks = " + ranks + ": expected 1 to 1024 ranks"));
 }
 
 }  // namespace
