@@ -14,7 +14,7 @@
 
 namespace tutti {
 
-// Reads batches ahead of Compute: one for each credit, epoch after epoch, from Start's position on. For
+// Reads batches ahead of Compute, a batch for each credit, epoch after epoch, from Start's position on. For
 // evaluations replies to LoadBatch, until StopRequested. A Join drops batches and credits.
 class Loader final : public Actor {
  public:

@@ -16,7 +16,7 @@ namespace tutti {
 // The folder of a run's checkpoints. On rank 0.
 class CheckpointStore {
  public:
-  // All references must outlive the store. `uploads`: null if nothing is copied to a remote store.
+  // All references must outlive the store. `uploads`: null: no copies in a remote store.
   CheckpointStore(Disk& disk, Log& log, const Job& job, Uploads* uploads = nullptr);
 
   struct Choice {
