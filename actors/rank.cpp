@@ -81,19 +81,17 @@ Destinations destinations_of(const Job& job, RankEnvironment& environment,
 // Packets between two Supervisors that may wait: a request to stop and the end; to rank 0 also the parts of
 // three checkpoints, since only rank 0 waits for a publication, and waits within a step.
 constexpr int kOrders = 2, kParts = 3;
-constexpr int kOwnMessages = MailboxCapacity().requests;  // of the same rank
 
 MailboxCapacity supervisor_capacity(int rank, int world) {
-  const int packets = world * (rank == 0 ? kOrders + kParts : kOrders);
   MailboxCapacity capacity;
-  capacity.reserved = std::max(capacity.reserved, packets + kOwnMessages);
+  capacity.reserved += world * (rank == 0 ? kOrders + kParts : kOrders);
   return capacity;
 }
 
 // A Supervisor sends its orders to all ranks without waiting, since Sync may be stuck.
 MailboxCapacity sync_capacity(int world) {
   MailboxCapacity capacity;
-  capacity.requests = std::max(capacity.requests, world * kOrders + kOwnMessages);
+  capacity.requests += world * kOrders;
   return capacity;
 }
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from compare import default_python
-from measure import Failed, end_session
+from measure import Failed, communicate
 
 HERE = Path(__file__).resolve().parent
 PEERS = {"eager": [], "compile": ["--compile"]}
@@ -105,12 +105,8 @@ def run(command, until=math.inf):
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                start_new_session=True)
     try:
-        output, errors = process.communicate(timeout=seconds)
-    except (KeyboardInterrupt, SystemExit):
-        end_session(process.pid)
-        raise
+        output, errors = communicate(process, seconds)
     except subprocess.TimeoutExpired:
-        end_session(process.pid)
         raise Failed(f"{name}: still running after {seconds:.0f} s") from None
     if process.returncode != 0:
         said = (errors.strip() or output.strip()).splitlines()

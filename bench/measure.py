@@ -47,6 +47,15 @@ def end_session(leader):
                 os.kill(int(stat.parent.name), signal.SIGKILL)
 
 
+def communicate(process, seconds):
+    """What a process of a session of its own says. The session ends if the wait does not end well."""
+    try:
+        return process.communicate(timeout=seconds)
+    except BaseException:  # Ctrl-C too
+        end_session(process.pid)
+        raise
+
+
 def check(process):
     if process.returncode != 0:
         raise Failed(f"{' '.join(map(str, process.args))}: exit code {process.returncode}")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
-from measure import end_session  # noqa: E402
+from measure import communicate  # noqa: E402
 
 RECIPES = ROOT / "bench/recipes"
 MPIRUN = ROOT / "tools/mpirun.sh"
@@ -62,12 +62,8 @@ def execute(command, timeout, environment=None, cwd=None):
                                stderr=subprocess.STDOUT, start_new_session=True, errors="replace",
                                env={**os.environ, **(environment or {})})
     try:
-        text, _ = process.communicate(timeout=timeout)
-    except (KeyboardInterrupt, SystemExit):
-        end_session(process.pid)
-        raise
+        text, _ = communicate(process, timeout)
     except subprocess.TimeoutExpired:
-        end_session(process.pid)
         text = ""
         with contextlib.suppress(subprocess.TimeoutExpired):  # a process may hang in the driver for good
             text, _ = process.communicate(timeout=10)

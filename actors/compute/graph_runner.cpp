@@ -40,8 +40,8 @@ class GraphRunner final : public PortionRunner {
  public:
   GraphRunner(const Parts& with, Log& log) : PortionRunner(with), state_(with.state), log_(log) {}
 
-  void run(const Portion& portion, bool alone, Pass& pass) override {
-    if (!launches(portion, alone, pass)) PortionRunner::run(portion, alone, pass);
+  void run(const Portion& portion, Pass& pass) override {
+    if (!launches(portion, pass)) PortionRunner::run(portion, pass);
   }
   void drop() override { graph_.reset(); }
 
@@ -71,7 +71,7 @@ class GraphRunner final : public PortionRunner {
     std::vector<at::Tensor> gradients;  // by parameter
   };
 
-  bool launches(const Portion& portion, bool alone, Pass& pass);
+  bool launches(const Portion& portion, Pass& pass);
   std::string listener() const;
   Likeness likeness() const;
   bool record();
@@ -90,7 +90,7 @@ class GraphRunner final : public PortionRunner {
 };
 
 // False if the caller must do the work. Throws c10::OutOfMemoryError where recording does.
-bool GraphRunner::launches(const Portion& portion, bool alone, Pass& pass) {
+bool GraphRunner::launches(const Portion& portion, Pass& pass) {
   if (refused_) return false;
   if (const std::string who = listener(); !who.empty()) {
     if (waited_++ == kWarmUps) log_.warning("train.cuda_graphs has no effect while " + who);
@@ -107,7 +107,7 @@ bool GraphRunner::launches(const Portion& portion, bool alone, Pass& pass) {
   alike_ = 0;
   fill(backward_factor(state_, weight, pass));
   graph_->graph->launch();
-  give(alone);
+  give(/*alone=*/portion.index == 0 && portion.last);
   begin_backward(portion, pass);
   if (with_.metrics.any()) with_.metrics.update(state_, state_.batch, state_.outputs);
   note_loss(weight, pass);

@@ -251,7 +251,7 @@ void Passes::train(const Batch& whole, const Portion& portion) {
   begin_forward(whole, portion);
   if (rows_of_step_)
     state_.batch = rows_of_step_->add_to(state_.batch, portion.first - attempt_.first_sample);
-  runner_->run(portion, /*alone=*/plan_.count == 1, *pass_);
+  runner_->run(portion, *pass_);
   store_statistics(portion.index);
 }
 

@@ -6,7 +6,7 @@
 
 namespace tutti {
 
-void PortionRunner::run(const Portion& portion, bool, Pass& pass) {
+void PortionRunner::run(const Portion& portion, Pass& pass) {
   State& state = with_.state;
   const double weight = forward();
   if (weight == 0) return;

@@ -41,8 +41,8 @@ class PortionRunner {
   virtual ~PortionRunner() = default;
   PortionRunner(const PortionRunner&) = delete;
 
-  // Of state.batch. `alone`: no other portion of the pass adds to the gradients.
-  virtual void run(const Portion& portion, bool alone, Pass& pass);
+  // Of state.batch.
+  virtual void run(const Portion& portion, Pass& pass);
   // Frees what is kept from portion to portion.
   virtual void drop() {}
 
