@@ -26,11 +26,10 @@ uint64_t digest_of_samples(const Dataset& data) {
 }
 
 Sampler::Sampler(const Plan& plan)
-    : plan_(plan), stride_(plan.per_rank_data ? plan.global_batch / plan.data_world : plan.global_batch) {
-  TUTTI_ASSERT(plan.samples >= 0 && plan.global_batch > 0 && plan.data_world > 0, "an empty plan");
-  TUTTI_ASSERT(plan.data_rank >= 0 && plan.data_rank < plan.data_world,
-               "rank " + std::to_string(plan.data_rank));
-  TUTTI_ASSERT(!plan.per_rank_data || plan.global_batch % plan.data_world == 0,
+    : plan_(plan), stride_(plan.per_rank_data ? plan.global_batch / plan.place.data_world : plan.global_batch) {
+  TUTTI_ASSERT(plan.samples >= 0 && plan.global_batch > 0 && plan.place.data_world > 0, "an empty plan");
+  TUTTI_ASSERT(plan.place.data_rank >= 0, "part " + std::to_string(plan.place.data_rank));
+  TUTTI_ASSERT(!plan.per_rank_data || plan.global_batch % plan.place.data_world == 0,
                "the ranks do not divide the global batch");
 }
 
@@ -49,21 +48,19 @@ int64_t Sampler::batch_samples(int64_t batch) const {
 }
 
 int64_t Sampler::global_samples(int64_t batch) const {
-  return batch_samples(batch) * (plan_.per_rank_data ? plan_.data_world : 1);
+  return batch_samples(batch) * (plan_.per_rank_data ? plan_.place.data_world : 1);
 }
 
-Portion Sampler::portion(int64_t batch) const {
-  return part_of_rank(global_samples(batch), {.data_rank = plan_.data_rank, .data_world = plan_.data_world});
+int64_t Sampler::first_sample(int64_t batch) const {
+  return part_of_rank(global_samples(batch), plan_.place).first;
 }
-
-int64_t Sampler::first_sample(int64_t batch) const { return portion(batch).first; }
 
 std::vector<int64_t> Sampler::indices(const Dataset& dataset, int64_t epoch, int64_t batch) const {
-  const Portion mine = portion(batch);
-  const int64_t first = batch * stride_ + (plan_.per_rank_data ? 0 : mine.first);
-  std::vector<int64_t> indices(static_cast<size_t>(mine.samples));
-  for (size_t i = 0; i < indices.size(); ++i) {
-    indices[i] = dataset.order(plan_.seed, epoch, first + static_cast<int64_t>(i), plan_.loading.shuffle);
+  std::vector<int64_t> indices;
+  for (const Portion& part : parts_of_rank(global_samples(batch), plan_.place)) {
+    const int64_t first = batch * stride_ + (plan_.per_rank_data ? 0 : part.first);
+    for (int64_t position = first; position < first + part.samples; ++position)
+      indices.push_back(dataset.order(plan_.seed, epoch, position, plan_.loading.shuffle));
   }
   return indices;
 }

@@ -73,20 +73,19 @@ using DatasetPtr = std::shared_ptr<const Dataset>;
 // A digest of the dataset's size and of 16 samples.
 uint64_t digest_of_samples(const Dataset& data);
 
-// Chooses a rank's samples in a step: a pure function of (seed, epoch, batch, data_rank, data_world: see
+// Chooses a rank's samples in a step: a pure function of (seed, epoch, batch, and the rank's parts: see
 // tensors/rank_topology.h). The epoch's order is cut into global batches, and each global batch into
 // `data_world` contiguous parts. So any number of ranks sees the same global batches, and a run can resume at
-// any batch. If `data_world` does not divide a batch, lower ranks get one sample more. The last batch of an
-// epoch may be short, so that some ranks get no sample; every sample is seen once.
+// any batch. The last batch of an epoch may be short, so that some ranks get no sample; every sample is seen
+// once.
 //
 // With per-rank datasets, a rank's part of a global batch is the next part of its own dataset's order.
 class Sampler {
  public:
   struct Plan {
     int64_t samples = 0;       // of an epoch; with per-rank data, of each rank
-    int64_t global_batch = 0;  // samples of all ranks; with per-rank data divisible by `data_world`
-    int data_rank = 0;
-    int data_world = 1;
+    int64_t global_batch = 0;  // samples of all ranks; with per-rank data divisible by data_world
+    RankTopology place = {};
     uint64_t seed = 0;
     bool per_rank_data = false;
     DataSettings loading = {};
@@ -98,13 +97,12 @@ class Sampler {
   int64_t global_samples(int64_t batch) const;  // of all ranks in batch `batch`
   // Place of this rank's first sample of batch `batch` in the global batch.
   int64_t first_sample(int64_t batch) const;
-  // Dataset indices of this rank's part of batch `batch` in epoch `epoch`.
+  // Dataset indices of this rank's parts of batch `batch` in epoch `epoch`, one part behind the other.
   std::vector<int64_t> indices(const Dataset& dataset, int64_t epoch, int64_t batch) const;
   Epoch epoch(int64_t number) const { return {plan_.seed, number}; }
 
  private:
   int64_t batch_samples(int64_t batch) const;
-  Portion portion(int64_t batch) const;  // of this rank
 
   Plan plan_;
   int64_t stride_;  // samples of a full batch, in this rank's order

@@ -14,11 +14,21 @@ void cut(const Portion& batch, int64_t most, std::vector<Portion>& portions) {
 
 int64_t PortionPlan::portion_size(int64_t batch) const { return std::max(size, largest_part(batch, count)); }
 
+std::vector<Portion> parts_of_rank(int64_t global_samples, const RankTopology& topology) {
+  std::vector<Portion> parts;
+  for (int part = 0; part < topology.data_parts; ++part) {
+    RankTopology place = topology;
+    place.data_rank = topology.data_rank + part * topology.data_stride;
+    parts.push_back(part_of_rank(global_samples, place));
+  }
+  return parts;
+}
+
 Portion part_of_rank(int64_t global_samples, const RankTopology& topology) {
-  const int64_t rank = topology.data_rank, each = global_samples / topology.data_world,
-                more = global_samples % topology.data_world;
-  return {rank, rank * each + std::min(rank, more), each + (rank < more ? 1 : 0),
-          rank + 1 == topology.data_world};
+  const int64_t parts = topology.data_world, part = topology.data_rank;
+  if (part >= parts) return {part, global_samples, 0, true};
+  const int64_t each = global_samples / parts, more = global_samples % parts;
+  return {part, part * each + std::min(part, more), each + (part < more ? 1 : 0), part + 1 == parts};
 }
 
 int64_t largest_part(int64_t samples, int64_t parts) { return (samples + parts - 1) / parts; }

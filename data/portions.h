@@ -28,8 +28,10 @@ struct PortionPlan {
   friend bool operator==(const PortionPlan&, const PortionPlan&) = default;
 };
 
-// A rank's part of a global batch: lower ranks get one sample more where ranks do not divide the batch.
-Portion part_of_rank(int64_t global_samples, const RankTopology& topology);
+// The parts of a global batch that a rank has, of which the first is that of data_rank. Lower parts have one
+// sample more where their number does not divide the batch.
+std::vector<Portion> parts_of_rank(int64_t global_samples, const RankTopology& topology);
+Portion part_of_rank(int64_t global_samples, const RankTopology& topology);  // the first
 // The most samples of any of `parts` parts of a batch that differ by one sample at most: the quotient,
 // rounded up.
 int64_t largest_part(int64_t samples, int64_t parts);

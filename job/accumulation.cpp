@@ -5,6 +5,9 @@
 namespace tutti {
 
 void require_accumulation(const Job& job, const Model& model) {
+  const ReproducibilitySettings& elastic = job.settings.reproducibility;
+  if (elastic.is_elastic() && model.uses_all_ranks())
+    elastic.mode.fail("the model computes with the samples of all ranks, so its bits depend on ranks");
   if (!model.uses_all_ranks() || !job.settings.train.accumulation.automatic()) return;
   job.settings.train.accumulation.key.fail(
       "the model computes with the samples of all ranks, so that no rank can try a step again in smaller "

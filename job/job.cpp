@@ -17,8 +17,7 @@ Sampler sampler(const DataSettings& data, const Dataset& dataset, const PerRankD
   plan.per_rank_data = !own.empty();
   plan.samples = plan.per_rank_data ? own.samples : dataset.size();
   plan.global_batch = batch;
-  plan.data_rank = place.data_rank;
-  plan.data_world = place.data_world;
+  plan.place = place;
   plan.seed = job.seed;
   plan.loading = data;
   return Sampler(plan);
@@ -37,7 +36,9 @@ Sampler Job::eval_sampler(const Evaluator& evaluator, const RankTopology& place)
 
 Mesh Job::mesh() const { return mesh_of(settings.sharding, world); }
 
-RankTopology Job::topology(int rank) const { return topology_of(settings.sharding, rank, world); }
+RankTopology Job::topology(int rank) const {
+  return topology_of(settings.sharding, rank, world, settings.reproducibility.grains);
+}
 
 Device Job::device(int memory_slot) const {
   const Device device = devices ? devices->device(launched_local_rank() + memory_slot, memory_slot)
@@ -87,6 +88,11 @@ std::string batch_identity(const Job& job) {
   const int64_t parts = grad_accum.is_integer() ? grad_accum.integer() : 1;
   const int64_t device = largest_part(job.global_batch, job.data_world());
   const bool uneven = job.global_batch % job.data_world() != 0;
+  if (job.settings.reproducibility.is_elastic())
+    return "global batch " + std::to_string(job.global_batch) + " = " + std::to_string(job.data_world()) +
+           " grains x " + std::to_string(device) + (uneven ? " or one fewer" : "") + ", at most " +
+           std::to_string(job.topology(0).data_parts) + " on each of " + std::to_string(job.world) +
+           (job.world == 1 ? " rank" : " ranks");
   std::string text = "global batch " + std::to_string(job.global_batch) + " = " + std::to_string(job.world) +
                      (job.world == 1 ? " rank x " : " ranks x ") + std::to_string(device) +
                      (uneven ? " or one fewer" : "");

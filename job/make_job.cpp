@@ -46,7 +46,8 @@ namespace {
 
 // Samples of a step over all ranks; 0 if neither key is given. `own`: each rank reads a per-rank dataset, the
 // same number of samples on all.
-int64_t global_batch(const DataSettings& data, int world, bool own) {
+int64_t global_batch(const DataSettings& data, const Job& job, bool own) {
+  const int world = job.data_world();
   if (const auto& size = data.device_batch_size; size->has_value()) {
     const int64_t most = std::numeric_limits<int64_t>::max() / world;
     if (**size > most) size.fail("expected at most " + std::to_string(most) + " samples");
@@ -55,7 +56,8 @@ int64_t global_batch(const DataSettings& data, int world, bool own) {
   const Setting& key = data.batch_size.key;
   const int64_t size = data.batch_size->value_or(0);
   if (size == 0) return 0;
-  if (size < world) key.fail("expected a sample for each of " + std::to_string(world) + " ranks at least");
+  if (size < world) key.fail("expected a sample for each of " + std::to_string(world) +
+             (job.settings.reproducibility.is_elastic() ? " grains" : " ranks") + " at least");
   if (own && size % world != 0)
     key.fail("expected a multiple of the number of ranks, " + std::to_string(world) +
              ": each rank has its own dataset, and all get the same number of samples");
@@ -93,6 +95,10 @@ void open_devices(Job& job) {
   const auto& backend = job.settings.collectives.backend;
   if (backend == Backend::kNccl && !job.devices)
     backend.fail("it joins GPUs, and this run computes on the CPU; expected auto, or device.kind = \"gpu\"");
+  const bool may_be_nccl = backend == Backend::kNccl || backend == Backend::kAuto;
+  const ReproducibilitySettings& elastic = job.settings.reproducibility;
+  if (elastic.is_elastic() && job.world > 1 && job.devices && job.devices->is_gpu() && may_be_nccl)
+    elastic.mode.fail("NCCL adds in an order of its own; with collectives.backend = \"mpi\" the hosts add");
 }
 
 // Hybrid sharding cuts the ranks into several groups of one size.
@@ -116,8 +122,8 @@ bool is_from_program(const Setting& section, bool has) {
 
 // What a command writes is kept for the batches that are read at a time.
 Setting with_global_batch(const Job& job, Setting section) {
-  int64_t batch = global_batch(DataSettings::read(section), job.data_world(), false);
-  if (batch == 0) batch = global_batch(job.settings.train_data, job.data_world(), false);
+  int64_t batch = global_batch(DataSettings::read(section), job, false);
+  if (batch == 0) batch = global_batch(job.settings.train_data, job, false);
   if (Setting* size = section.find("batch_size")) size->value = batch;
   return section;
 }
@@ -265,7 +271,7 @@ std::shared_ptr<Model> open_training_data(Job& job, const UserComponents& compon
       return plugin->model(model, samples);
     };
   const DataSettings& data = job.settings.train_data;
-  job.global_batch = global_batch(data, job.data_world(), !job.per_rank_train.empty());
+  job.global_batch = global_batch(data, job, !job.per_rank_train.empty());
   require_deepspeed_rule(job.recipe, job.global_batch, job.data_world());
   require_batches(data, job.train_sampler(0));
   auto model = build_model(job.recipe.at("model"), job.spec(), job.make_model, pieces_of_memory(job));
@@ -292,7 +298,7 @@ void require_different_names(const Evaluator& evaluator, const Model& model) {
 }
 
 void complete(const Job& job, const Model& model, Evaluator& evaluator) {
-  evaluator.global_batch = global_batch(evaluator.loading, job.data_world(), !evaluator.own.empty());
+  evaluator.global_batch = global_batch(evaluator.loading, job, !evaluator.own.empty());
   if (evaluator.global_batch == 0) evaluator.global_batch = job.global_batch;
   const Sampler sampler = job.eval_sampler(evaluator, 0);
   require_batches(evaluator.loading, sampler);

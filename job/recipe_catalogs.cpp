@@ -149,6 +149,7 @@ std::span<const Catalog> all_catalogs() {
                                                                  device_catalog(),
                                                                  section_catalog<CollectiveSettings>(),
                                                                  sharding_catalog(),
+                                                                 section_catalog<ReproducibilitySettings>(),
                                                                  section_catalog<CheckpointKeys>(),
                                                                  remote_catalog(),
                                                                  section_catalog<JournalSettings>(),

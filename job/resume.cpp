@@ -37,6 +37,18 @@ std::vector<std::string> data_lines(const Setting& recipe) {
   return lines;
 }
 
+// The settings on which the bits of an elastic run depend.
+void require_same_grains(const Setting& theirs, const Setting& mine, const std::string& folder) {
+  const auto grains = [](const Setting& recipe) {
+    const Setting* section = recipe.find("reproducibility");
+    return section && section->has("grains") ? section->at("grains").toml() : "none";
+  };
+  if (grains(theirs) != grains(mine)) refuse(folder, "reproducibility.grains = " + grains(theirs));
+  if (grains(mine) == "none") return;
+  const std::string threads = theirs.at("device").at("threads").toml();
+  if (threads != mine.at("device").at("threads").toml()) refuse(folder, "device.threads = " + threads);
+}
+
 // The settings of a model, by path; of a plugin's options one each.
 using ModelSettings = std::map<std::string, const Setting*>;
 
@@ -162,6 +174,7 @@ class Resumption {
     restore_tensors(trainee_, *tensors_, checkpoint_.folder, restoring);
     for (const std::string& line : report_) warn(line);
     if (imported_) complete(state);
+    if (!imported_) require_same_grains(parse(state), job_.recipe, checkpoint_.folder);
     if (restores_whole_model()) require_same_model(parse(state), job_.recipe, checkpoint_.folder);
     forget(state, [this](const std::string& name) { return load_.ignores(name); });
     return state;

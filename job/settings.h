@@ -21,6 +21,7 @@ struct RunSettings {
   CheckpointSettings checkpoint;
   CollectiveSettings collectives;
   ShardingSettings sharding;
+  ReproducibilitySettings reproducibility;
   DeviceSettings device;
   JournalSettings journal;
 

@@ -56,7 +56,9 @@ class Metric {
   }
   // From now on the number of sums is fixed, without `gather`: for sums of every step.
   virtual void fix_size() {}
-  // For a metric that keeps its measurements: brings the sums of all `world` ranks to one size, each rank's
+  // True if the measurements are kept, so that `gather` has work. Their order must not matter then.
+  virtual bool keeps_measurements() const { return false; }
+  // For such a metric: brings the sums of all `world` ranks to one size, each rank's
   // numbers at places of their own. Called by all ranks alike; `sum` sums over ranks, and is empty for one
   // rank.
   virtual void gather(const SumOverRanks& /*sum*/, int /*rank*/, int /*world*/) {}

@@ -29,11 +29,12 @@ BucketPlan plan_for(const std::vector<NamedParameter>& parameters, int64_t bucke
 }  // namespace
 
 GradientBuckets::GradientBuckets(std::vector<NamedParameter> parameters, int64_t bucket_bytes, Full full,
-                                 std::optional<at::ScalarType> dtype)
+                                 std::optional<at::ScalarType> dtype, bool grains)
     : parameters_(std::move(parameters)),
       plan_(plan_for(parameters_, bucket_bytes, dtype)),
       full_(std::move(full)),
       states_(parameters_.size()) {
+  if (grains) grains_.emplace(parameters_.size());
   for (std::size_t b = 0; b < plan_.buckets.size(); ++b)
     for (const auto& slot : plan_.buckets[b].slots) {
       const std::size_t p = slot.parameter;
@@ -95,7 +96,8 @@ std::vector<std::vector<DigestPart>> GradientBuckets::parts() const {
 }
 
 void GradientBuckets::begin_pass() {
-  last_ = false;
+  portion_ = {.last = false};
+  if (grains_) grains_->clear();
   missing_.assign(plan_.buckets.size(), 0);
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     if (!has_place(p)) continue;
@@ -105,10 +107,26 @@ void GradientBuckets::begin_pass() {
   }
 }
 
+void GradientBuckets::begin_portion(const Portion& portion) {
+  portion_ = portion;
+  if (portion.last) begin_last_portion();
+}
+
+void GradientBuckets::end_portion() {
+  if (!grains_ || portion_.last) return;
+  for (std::size_t p = 0; p < parameters_.size(); ++p)
+    if (has_place(p)) take_sum(p);
+}
+
+// Of the portions so far, with the gradient of this portion, if any; undefined before the last portion.
+at::Tensor GradientBuckets::take_sum(std::size_t parameter) {
+  at::Tensor grad = std::exchange(parameters_[parameter].parameter->tensor.mutable_grad(), at::Tensor());
+  return grains_->add(parameter, portion_.index, std::move(grad), portion_.last);
+}
+
 // No bucket waits for parameters that are not trained any more.
 void GradientBuckets::begin_last_portion() {
   const at::NoGradGuard no_grad;
-  last_ = true;
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     if (!states_[p].live || requires_grad(parameters_[p])) continue;
     if (!states_[p].filled) fill(p);
@@ -119,14 +137,18 @@ void GradientBuckets::begin_last_portion() {
 void GradientBuckets::on_gradient(std::size_t parameter) {
   const at::NoGradGuard no_grad;
   states_[parameter].used = true;
-  if (!states_[parameter].filled && (last_ || !casts(parameter))) fill(parameter);
-  if (last_) finish(parameter);
+  const bool fills = portion_.last || (!grains_ && !casts(parameter));
+  if (!states_[parameter].filled && fills) fill(parameter);
+  if (portion_.last) finish(parameter);
 }
 
 void GradientBuckets::fill(std::size_t parameter) {
   at::Tensor& grad = parameters_[parameter].parameter->tensor.mutable_grad();
+  if (grains_) grad = take_sum(parameter);
   if (grad.defined())
     views_[parameter].copy_(grad);
+  else if (grains_)
+    fill_with_nothing(views_[parameter]);
   else
     views_[parameter].zero_();
   if (!casts(parameter) && grad.defined()) grad = views_[parameter];
@@ -138,7 +160,8 @@ bool GradientBuckets::casts(std::size_t parameter) const {
                                      parameters_[parameter].parameter->tensor.scalar_type();
 }
 
-bool GradientBuckets::casts() const {
+bool GradientBuckets::has_own_gradients() const {
+  if (grains_) return true;
   for (std::size_t p = 0; p < parameters_.size(); ++p)
     if (casts(p)) return true;
   return false;
@@ -193,6 +216,7 @@ void GradientBuckets::end_pass() {
 // Does not touch reported buckets, which Sync reduces.
 void GradientBuckets::abandon_pass() {
   const at::NoGradGuard no_grad;
+  if (grains_) grains_->clear();
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
     if (!states_[p].live) continue;
     parameters_[p].parameter->tensor.mutable_grad() = at::Tensor();

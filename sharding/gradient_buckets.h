@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "data/portions.h"
 #include "models/layers/layer.h"
 #include "sharding/buckets.h"
+#include "sharding/tree_sum.h"
 #include "tensors/digests.h"
 
 namespace tutti {
@@ -19,14 +21,17 @@ namespace tutti {
 //
 // If bucket and parameter differ in dtype, autograd sums over portions in the parameter's dtype. The sum
 // is cast once into the bucket, and the reduced gradient is cast back.
+//
+// Where portions are grains, their gradients are summed as a tree (sharding/tree_sum.h), and come into the
+// bucket during the last portion.
 class GradientBuckets {
  public:
   using Full = std::function<void(int bucket)>;
 
   // Sets a hook on every parameter that requires a gradient; other parameters have no place in the buckets,
-  // even after a later thaw. `dtype`: see plan_buckets.
+  // even after a later thaw. `dtype`: see plan_buckets. `grains`: portions are grains.
   GradientBuckets(std::vector<NamedParameter> parameters, int64_t bucket_bytes, Full full,
-                  std::optional<at::ScalarType> dtype = std::nullopt);
+                  std::optional<at::ScalarType> dtype = std::nullopt, bool grains = false);
   ~GradientBuckets();
   GradientBuckets(const GradientBuckets&) = delete;
 
@@ -51,10 +56,11 @@ class GradientBuckets {
   // [parameters] float64: 1 for a parameter with a gradient, else 0. Meaningless after abandon_pass.
   at::Tensor used() const;
   // True if a gradient has memory outside of its bucket.
-  bool casts() const;
+  bool has_own_gradients() const;
 
   void begin_pass();
-  void begin_last_portion();
+  void begin_portion(const Portion& portion);
+  void end_portion();
   // Call after the last backward: zeroes missing gradients and reports the remaining buckets.
   void end_pass();
   // Call after an exception in backward. Reductions of the step continue: zeroes and reports the remaining
@@ -72,7 +78,9 @@ class GradientBuckets {
   };
   bool has_place(std::size_t parameter) const { return states_[parameter].bucket != kNone; }
   int64_t live_part(const Bucket& bucket) const;
+  void begin_last_portion();
   void on_gradient(std::size_t parameter);
+  at::Tensor take_sum(std::size_t parameter);
   void finish(std::size_t parameter);
   void fill(std::size_t parameter);
   bool casts(std::size_t parameter) const;
@@ -84,7 +92,8 @@ class GradientBuckets {
   std::vector<ParameterState> states_;
   std::vector<int64_t> live_bytes_;
   std::vector<int> missing_;  // unfinished parameters, by bucket
-  bool last_ = false;
+  Portion portion_ = {.last = false};
+  std::optional<TreeSum> grains_;  // none: autograd sums over portions
 };
 
 }  // namespace tutti

@@ -8,6 +8,7 @@
 
 #include "runtime/error.h"
 #include "runtime/probe/probe.h"
+#include "sharding/tree_sum.h"
 #include "tensors/autograd.h"
 
 namespace tutti {
@@ -19,10 +20,11 @@ bool wants_gradient(const NamedParameter& named) { return named.parameter->tenso
 
 UnitGradients::UnitGradients(std::vector<NamedParameter> parameters, const std::vector<at::Tensor>& like,
                              const std::vector<Unit>& units, std::optional<at::ScalarType> dtype,
-                             Owner& owner)
+                             bool grains, Owner& owner)
     : parameters_(std::move(parameters)),
       bucket_of_(parameters_.size(), kNone),
       used_(parameters_.size(), false),
+      grains_(grains),
       owner_(owner) {
   for (std::size_t u = units.size(); u-- > 0;) {
     std::vector<std::size_t> trained;
@@ -111,6 +113,8 @@ void UnitGradients::fill(std::size_t bucket) {
     at::Tensor& grad = parameter.mutable_grad();
     if (grad.defined())
       view.copy_(grad);
+    else if (grains_)
+      fill_with_nothing(view);
     else
       view.zero_();
     grad = at::Tensor();

@@ -31,9 +31,11 @@ class UnitGradients {
   };
 
   // Sets a hook on every parameter that requires a gradient; other parameters have no place, even after a
-  // later thaw. `dtype`: of the buckets; nullopt: of `like`, tensors with the parameters' sizes and strides.
+  // later thaw. `dtype`: of the buckets; nullopt: of `like`, tensors with the parameters' sizes and strides. `grains`:
+  // portions are grains, where a missing gradient changes no bit.
   UnitGradients(std::vector<NamedParameter> parameters, const std::vector<at::Tensor>& like,
-                const std::vector<Unit>& units, std::optional<at::ScalarType> dtype, Owner& owner);
+                const std::vector<Unit>& units, std::optional<at::ScalarType> dtype, bool grains,
+                Owner& owner);
   ~UnitGradients();
   UnitGradients(const UnitGradients&) = delete;
 
@@ -70,6 +72,7 @@ class UnitGradients {
   std::vector<int64_t> found_;      // and found
   std::vector<bool> used_;          // by parameter, in this step
   std::size_t next_ = 0;            // the bucket to be filled next
+  bool grains_;
   Owner& owner_;
 };
 

@@ -27,14 +27,19 @@ struct Share {
   }
 };
 
-// The place of a rank among the ranks of a run. `data_rank` counts ranks whose batches differ; samplers,
-// accumulation, loss weights and draws ask for it. Today all ranks differ; ranks that share a batch (tensor
-// and pipeline parallelism) would have one data_rank.
+// The place of a rank among the ranks of a run, and its parts of a global batch, which is cut into
+// `data_world` parts. Samplers, loss weights and draws ask for parts. Mostly each rank has one part. Where
+// parts are grains (sharding/rank_share.h), a rank has `data_parts` of them, one after the other: data_rank,
+// data_rank + data_stride, ...; parts from data_world on are empty. In a pass `data_rank` is the current
+// part.
 struct RankTopology {
   int rank = 0;  // of all ranks
   int world = 1;
   int data_rank = 0;
   int data_world = 1;
+  int data_parts = 1;  // the same number on all ranks
+  int data_stride = 1;
+  bool has_grains = false;  // data_world does not depend on the number of ranks
   Share share = {};
 };
 

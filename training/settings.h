@@ -85,6 +85,19 @@ struct PrecisionSettings : LossScaling {
   static Kind<PrecisionSettings> kind();
 };
 
+// [reproducibility]
+struct ReproducibilitySettings {
+  enum class Mode { kFixed, kElastic };
+
+  Given<Mode> mode = Mode::kFixed;
+  Given<int> grains = 0;  // 0: not elastic
+
+  bool is_elastic() const { return mode == Mode::kElastic; }
+
+  static Kind<ReproducibilitySettings> kind();
+  static ReproducibilitySettings read(const Setting& section);
+};
+
 // [compat]
 struct CompatSettings {
   bool composer = false;

@@ -1,8 +1,9 @@
 #include "training/step_rows.h"
 
 #include <ATen/ops/cat.h>
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+
+#include <algorithm>
 
 #include "models/step_rows.h"
 #include "runtime/error.h"
@@ -10,60 +11,79 @@
 
 namespace tutti {
 
+StepRows::StepRows(State& state) : state_(state), place_(state.topology) {
+  for (int part = 0; part < (place_.has_grains ? place_.data_parts : 1); ++part)
+    parts_.push_back(
+        {.place = place_.has_grains ? place_.data_rank + part * place_.data_stride : state.services->rank()});
+}
+
 void StepRows::begin_pass() {
   drop();
   gathered_ = false;
-  loss_weight_ = 0;
+  for (Part& part : parts_) part.loss_weight = 0;
 }
 
 void StepRows::drop() {
-  mine_.clear();
+  for (Part& part : parts_) part.rows.clear();
   rows_ = at::Tensor();
 }
 
-void StepRows::add(const at::Tensor& rows, double loss_weight) {
+void StepRows::add(const at::Tensor& rows, double loss_weight, std::size_t part) {
   if (!rows.defined() || rows.dim() != 2 || rows.scalar_type() != at::kFloat)
     throw UserError("the model's rows: expected float32 [samples, numbers]");
-  mine_.push_back(rows);
-  loss_weight_ += loss_weight;
+  parts_[part].rows.push_back(rows);
+  parts_[part].loss_weight += loss_weight;
 }
 
-// Two sums: of a few numbers, so that all ranks know how many rows there are, and of the rows.
+// Two sums: of a few numbers, so that all ranks know how many rows there are, and of the rows. The weights of
+// grains are added in their order.
 bool StepRows::gather(bool out_of_memory) {
-  const at::Tensor mine = out_of_memory || mine_.empty() ? at::Tensor() : at::cat(mine_);
-  mine_.clear();
-  const MemoryScopePause unlimited;
-  const auto rank = static_cast<std::size_t>(state_.services->rank());
-  const int64_t world = state_.services->world();
-  std::vector<double> facts(static_cast<std::size_t>(2 * world));  // of each rank: samples, numbers of each
-  if (mine.defined()) {
-    facts[2 * rank] = static_cast<double>(mine.size(0));
-    facts[2 * rank + 1] = static_cast<double>(mine.size(1));
+  const int64_t places = place_.has_grains ? place_.data_world : state_.services->world();
+  const int64_t weights = place_.has_grains ? places : 1;
+  std::vector<at::Tensor> mine;
+  for (Part& part : parts_) {
+    mine.push_back(out_of_memory || part.rows.empty() ? at::Tensor() : at::cat(part.rows));
+    part.rows.clear();
   }
-  facts.push_back(loss_weight_);
-  facts.push_back(out_of_memory ? 1 : 0);
-  const at::Tensor sums = at::tensor(facts, at::kDouble);
+  const MemoryScopePause unlimited;
+  // Of each place: samples, numbers of each; then weights, and whether memory ran out.
+  const at::Tensor facts = at::zeros({2 * places + weights + 1}, at::kDouble);
+  double* const numbers = facts.data_ptr<double>();
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    const Part& part = parts_[i];
+    if (part.place >= places) continue;
+    if (mine[i].defined()) {
+      numbers[2 * part.place] = static_cast<double>(mine[i].size(0));
+      numbers[2 * part.place + 1] = static_cast<double>(mine[i].size(1));
+    }
+    numbers[2 * places + (place_.has_grains ? part.place : 0)] = part.loss_weight;
+  }
+  numbers[2 * places + weights] = out_of_memory ? 1 : 0;
   gathered_ = true;
-  state_.services->sum_over_ranks(sums);
-  loss_weight_ = sums[-2].item<double>();
-  if (sums[-1].item<double>() > 0) return false;
-  const at::Tensor counts = sums.narrow(0, 0, 2 * world).view({world, 2}).to(at::kLong);
-  first_ = counts.select(1, 0).narrow(0, 0, state_.services->rank()).sum().item<int64_t>();
-  rows_ = world == 1 ? mine : sum_rows(mine, counts);
+  state_.services->sum_over_ranks(facts);
+  loss_weight_ = 0;
+  for (int64_t weight = 0; weight < weights; ++weight) loss_weight_ += numbers[2 * places + weight];
+  if (numbers[2 * places + weights] > 0) return false;
+  const at::Tensor counts = facts.narrow(0, 0, 2 * places).view({places, 2}).to(at::kLong);
+  for (Part& part : parts_)
+    part.first = counts.select(1, 0).narrow(0, 0, std::min(part.place, places)).sum().item<int64_t>();
+  rows_ = state_.services->world() == 1 && !place_.has_grains ? mine.front() : sum_rows(mine, counts);
   return true;
 }
 
-at::Tensor StepRows::sum_rows(const at::Tensor& mine, const at::Tensor& counts) {
+// Zeros of other ranks make 0.0 of -0.0, so a lone rank adds some too.
+at::Tensor StepRows::sum_rows(const std::vector<at::Tensor>& mine, const at::Tensor& counts) const {
   const int64_t all = counts.select(1, 0).sum().item<int64_t>(),
                 width = counts.select(1, 1).max().item<int64_t>();
   const at::Tensor rows = at::zeros({all, width});
-  if (mine.defined()) rows.narrow(0, first_, mine.size(0)).copy_(mine);
+  for (std::size_t i = 0; i < mine.size(); ++i)
+    if (mine[i].defined()) rows.narrow(0, parts_[i].first, mine[i].size(0)).add_(mine[i]);
   state_.services->sum_over_ranks(rows.view({-1}));
   return rows.to(state_.device.where);
 }
 
-Batch StepRows::add_to(const Batch& microbatch, int64_t first) const {
-  return with_step_rows(microbatch, rows_, first_ + first);
+Batch StepRows::add_to(const Batch& microbatch, int64_t first, std::size_t part) const {
+  return with_step_rows(microbatch, rows_, parts_[part].first + first);
 }
 
 }  // namespace tutti

@@ -70,7 +70,7 @@ void Exchange::plan(const PassShape& shape) {
   trained_ = std::move(trained);
   shape_ = shape;
   if (changed) gradients_->follow_frozen(trained_);
-  numbers_.verdict = at::zeros({Verdict::numbers(state_.topology.world, shape.sums)}, at::kDouble);
+  numbers_.verdict = at::zeros({Verdict::numbers(state_.topology.world, shape.sums, grains())}, at::kDouble);
   if (state_.device.runs_ahead()) {
     numbers_.facts = at::zeros({3}, at::kDouble);
     numbers_.flag = at::zeros({1}, state_.device.options());
@@ -232,13 +232,15 @@ PassResult Exchange::agree(Pass& mine) {
       verdict.overflow = 1;
     }
   }
-  if (!sync_)
-    return {verdict, mine.statistics.defined() ? mine.statistics.clone().unsqueeze(0) : at::Tensor()};
+  if (!sync_) {
+    const at::Tensor statistics = mine.statistics.defined() ? mine.statistics.clone().unsqueeze(0) : at::Tensor();
+    return {grains() > 0 ? Verdict::decode(verdict.encode(0, 1), 1, grains()) : verdict, statistics};
+  }
   verdict.unused = static_cast<double>(gradients_->unused());
   numbers_.verdict.copy_(verdict.encode(state_.topology.rank, state_.topology.world));
   if (numbers_.statistics.defined()) numbers_.statistics.copy_(mine.statistics);
   const bool finite = sync_->finish_pass();
-  PassResult all{Verdict::decode(numbers_.verdict, state_.topology.world), {}};
+  PassResult all{Verdict::decode(numbers_.verdict, state_.topology.world, grains()), {}};
   if (!finite && !unsharding_ && !on_device) all.verdict.overflow = state_.topology.world;
   if (numbers_.gathered.defined()) all.statistics = numbers_.gathered.clone();
   return all;

@@ -3,11 +3,13 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "runtime/probe/probe.h"
 #include "sharding/gradient_buckets.h"
 #include "sharding/shard_plan.h"
+#include "sharding/tree_sum.h"
 #include "tensors/finite.h"
 
 namespace tutti {
@@ -15,13 +17,29 @@ namespace {
 
 class LocalGradients final : public GradientSync {
  public:
-  LocalGradients(State& state, bool scaled) : state_(state), scaled_(scaled) {}
+  LocalGradients(State& state, bool scaled)
+      : state_(state), checks_all_(scaled || state.topology.has_grains) {
+    if (state.topology.has_grains) grains_.emplace(state.views.size());
+  }
+
+  void begin_pass() override {
+    if (grains_) grains_->clear();
+  }
+  void begin_portion(const Portion& portion) override { portion_ = portion; }
+  void end_portion() override {
+    if (!grains_) return;
+    for (std::size_t p = 0; p < state_.views.size(); ++p) {
+      at::Tensor& grad = state_.views[p].tensor.mutable_grad();
+      grad = grains_->add(p, portion_.index, std::exchange(grad, at::Tensor()), portion_.last);
+    }
+  }
+  void abandon_pass() override { begin_pass(); }
 
   bool wait() override {
     if (state_.device.runs_ahead()) return true;
     return std::ranges::all_of(state_.views, [this](const ParamView& view) {
       const at::Tensor& grad = view.tensor.grad();
-      return !grad.defined() || (scaled_ ? all_finite(grad) : gradient_is_finite(grad));
+      return !grad.defined() || (checks_all_ ? all_finite(grad) : gradient_is_finite(grad));
     });
   }
   std::vector<at::Tensor> gradients() override {
@@ -33,7 +51,9 @@ class LocalGradients final : public GradientSync {
 
  private:
   State& state_;
-  bool scaled_;
+  const bool checks_all_;  // as several ranks do; else a part of each large gradient
+  Portion portion_;
+  std::optional<TreeSum> grains_;
 };
 
 class BucketSync final : public GradientSync {
@@ -45,7 +65,7 @@ class BucketSync final : public GradientSync {
         group_(shards || state.device.runs_ahead() ? GroupRole::kReductions : GroupRole::kWorld),
         buckets_(
             state.parameters, bucket_bytes, [this](int bucket) { full(bucket); },
-            state.precision.reduce_dtype) {
+            state.precision.reduce_dtype, state.topology.has_grains) {
     std::vector<int64_t> bytes;
     for (const auto& bucket : buckets_.plan().buckets) bytes.push_back(bucket.bytes);
     memory_ = sync.allocate(group_, std::move(bytes));
@@ -54,12 +74,11 @@ class BucketSync final : public GradientSync {
   }
 
   void begin_pass() override { buckets_.begin_pass(); }
-  void begin_portion(const Portion& portion) override {
-    if (portion.last) buckets_.begin_last_portion();
-  }
+  void begin_portion(const Portion& portion) override { buckets_.begin_portion(portion); }
+  void end_portion() override { buckets_.end_portion(); }
   void end_pass() override { buckets_.end_pass(); }
   void abandon_pass() override { buckets_.abandon_pass(); }
-  bool owns_gradients() const override { return buckets_.casts(); }
+  bool owns_gradients() const override { return buckets_.has_own_gradients(); }
   double bucket_bytes() const override {
     double bytes = 0;
     for (const at::Tensor& bucket : memory_) bytes += static_cast<double>(bucket.nbytes());

@@ -110,7 +110,7 @@ bool GraphRunner::launches(const Portion& portion, Pass& pass) {
   give(/*alone=*/portion.index == 0 && portion.last);
   begin_backward(portion, pass);
   if (with_.metrics.any()) with_.metrics.update(state_, state_.batch, state_.outputs);
-  note_loss(weight, pass);
+  note_loss(portion, weight, pass);
   return true;
 }
 

@@ -26,6 +26,13 @@ struct Pass {
   // pass uses too.
   at::Tensor statistics;
   LateNumbers numbers;
+  // What this rank's parts of the batch add to the verdict, where they are grains: a row of Verdict::grains
+  // each, without the sums of train metrics.
+  struct Part {
+    double loss_sum = 0, loss_weight = 0, flops = 0;
+    std::vector<double> listeners = {};
+  };
+  std::vector<Part> parts;
   std::vector<at::Tensor> losses;  // of the portions; on a device only, where they are checked
   // The weight of the loss of the whole step where each portion has that loss (Model::compares_step).
   std::optional<double> step_weight;

@@ -4,6 +4,7 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 
@@ -52,7 +53,8 @@ void clear(State& state) {
 // All passes draw the same random numbers in their portions, but not in events before them.
 void seed_events(const State& state, const Engine& engine, uint64_t pass) {
   if (!engine.listens()) return;  // saves microseconds
-  const RandomKey draw = RandomKey(state.seed, "batch").fold_in(state.timestamp.batch);
+  RandomKey draw = RandomKey(state.seed, "batch").fold_in(state.timestamp.batch);
+  if (state.topology.has_grains) draw = draw.fold_in(state.first_sample);
   seed_default_generators(pass == 0 ? draw.bits() : draw.fold_in(pass).bits(), state.device.where);
 }
 
@@ -68,8 +70,9 @@ Passes::Passes(State& state, Engine& engine, Exchange& exchange, const PortionPl
       engine_(engine),
       exchange_(exchange),
       mark_(std::move(mark)),
+      place_(state.topology),
       rows_(*state.model),
-      metrics_(state),
+      metrics_(state, place_.has_grains ? place_.data_parts : 1),
       runner_(std::make_unique<PortionRunner>(parts())) {
   if (state.model->compares_step()) rows_of_step_.emplace(state);
   context_.statistics = &found_;
@@ -83,13 +86,19 @@ PortionRunner::Parts Passes::parts() {
 
 void Passes::set_plan(const PortionPlan& plan) {
   plan_ = plan;
-  state_.grad_accum = static_cast<int>(plan.count);
+  state_.grad_accum = place_.has_grains ? 1 : static_cast<int>(plan.count);
   runner_->drop();  // others come now, which need the memory
   statistics_ = statistics_size() > 0 ? at::zeros({statistics_size()}) : at::Tensor();
 }
 
-void Passes::begin_attempt(const Batch& batch, int64_t first_sample, const Batch& on_host) {
-  attempt_ = {batch, first_sample};
+void Passes::begin_attempt(const Batch& batch, const std::vector<Portion>& parts, const Batch& on_host) {
+  attempt_ = {};
+  int64_t begin = 0;
+  for (const Portion& part : parts) {
+    const bool is_whole = part.samples == batch.samples();
+    attempt_.parts.push_back({is_whole ? batch : batch.narrow(begin, part.samples), part.first});
+    begin += part.samples;
+  }
   if (!state_.device.is_cpu()) host_ = HostCopies(batch, on_host);
 }
 
@@ -117,6 +126,7 @@ Pass& Passes::run(const Closure::Move& move) {
   }
   found_.clear();
   clear(state_);
+  state_.topology.data_rank = place_.data_rank;
   if (!pass_->failed_allocation) return *pass_;
   abandon();
   Meter::give_back();  // for whoever else needs memory: libraries, other ranks
@@ -125,65 +135,88 @@ Pass& Passes::run(const Closure::Move& move) {
 }
 
 void Passes::begin_pass() {
-  const Batch& batch = attempt_.batch;
   pass_.emplace();
-  pass_->verdict.samples = static_cast<double>(batch.samples());
-  pass_->verdict.tokens = static_cast<double>(state_.model->tokens(batch));
-  pass_->verdict.flops = state_.model->flops_per_batch(batch);
+  Verdict& verdict = pass_->verdict;
+  for (const Part& part : attempt_.parts) {
+    const double flops = state_.model->flops_per_batch(part.batch);
+    verdict.samples += static_cast<double>(part.batch.samples());
+    verdict.tokens += static_cast<double>(state_.model->tokens(part.batch));
+    verdict.flops += flops;
+    if (place_.has_grains)
+      pass_->parts.push_back({.flops = flops,
+                              .listeners = std::vector<double>(static_cast<std::size_t>(engine_.reductions()))});
+  }
   if (statistics_.defined()) pass_->statistics = statistics_.zero_();
   metrics_.reset();
   if (rows_of_step_) rows_of_step_->begin_pass();
-  pass_->verdict.sums.assign(static_cast<std::size_t>(sums()), 0.0);
+  verdict.sums.assign(static_cast<std::size_t>(sums()), 0.0);
+  if (place_.has_grains)
+    verdict.grains.assign(static_cast<std::size_t>(place_.data_world * Verdict::numbers_of_grain(sums())), 0.0);
 }
 
 void Passes::train_batch(const Closure::Move& move, bool first_pass) {
   exchange_.begin_pass();
   drop_gradients(state_);
-  begin_at(attempt_.first_sample);
+  begin_at(attempt_.parts.front().first);
   set_context(*state_.model, &context_);
   found_.clear();  // of passes outside of a step
-  first_pass ? begin_batch() : begin_again(move);
-  engine_.run_event(Event::kBeforeTrainBatch);
-  const Batch whole = state_.batch;
-  const std::vector<Portion> portions =
-      portions_of({.first = attempt_.first_sample, .samples = whole.samples()}, plan_);
-  state_.device_train_microbatch_size = plan_.portion_size(whole.samples());
-  store_statistics(0);  // of listeners' own passes
-  const bool trains = !rows_of_step_ || find_rows(whole, portions);
-  for (const Portion& portion : portions) {
-    exchange_.begin_portion(portion);
-    if (trains) train(whole, portion);
-    exchange_.end_portion();
-  }
-  exchange_.end_pass();
-  metrics_.add_to(pass_->numbers);
-  const auto listener_sums = static_cast<std::size_t>(engine_.reductions());
-  if (first_pass) engine_.contribute(std::span(pass_->verdict.sums).first(listener_sums));
-}
-
-void Passes::begin_batch() {
-  Batch& batch = attempt_.batch;
-  state_.batch = batch;
-  state_.kept_samples = 1.0;
-  seed_events(state_, engine_, 0);
-  exchange_.unshard();
-  engine_.run_event(Event::kAfterDataloader);
-  engine_.run_event(Event::kBatchStart);
-  if (state_.batch.samples() < batch.samples()) TUTTI_PROBE("step: events left samples out");
-  if (state_.batch.samples() > batch.samples()) TUTTI_PROBE("step: events added samples");
-  batch = state_.batch;
-  attempt_.first_sample = state_.first_sample;  // moves where events change the number of samples
-}
-
-void Passes::begin_again(const Closure::Move& move) {
-  {
+  if (!first_pass) {
     const at::NoGradGuard no_grad;
     move();
   }
   exchange_.unshard();
-  for (auto& view : state_.views) view.grad = at::Tensor();
-  state_.batch = attempt_.batch;
-  seed_events(state_, engine_, 1);
+  if (!first_pass)
+    for (auto& view : state_.views) view.grad = at::Tensor();
+  std::vector<Part> parts;
+  for (std::size_t i = 0; i < attempt_.parts.size(); ++i) parts.push_back(run_events(i, first_pass));
+  const bool trains = !rows_of_step_ || find_rows(parts);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const Part part = std::exchange(parts[i], {});
+    set_part(i, part);
+    for (const Portion& portion : portions_of_part(i, part)) {
+      exchange_.begin_portion(portion);
+      if (trains) train(part, portion);
+      exchange_.end_portion();
+    }
+    if (place_.has_grains && first_pass) engine_.contribute(pass_->parts[i].listeners);
+  }
+  exchange_.end_pass();
+  metrics_.add_to(pass_->numbers);
+  const auto listener_sums = static_cast<std::size_t>(engine_.reductions());
+  if (!place_.has_grains && first_pass)
+    engine_.contribute(std::span(pass_->verdict.sums).first(listener_sums));
+}
+
+std::vector<Portion> Passes::portions_of_part(std::size_t index, const Part& part) const {
+  const Portion whole{static_cast<int64_t>(index), part.first, part.batch.samples(), index + 1 == attempt_.parts.size()};
+  return place_.has_grains ? std::vector{whole} : portions_of(whole, plan_);
+}
+
+void Passes::set_part(std::size_t index, const Part& part) {
+  begin_at(part.first);
+  state_.batch = part.batch;
+  state_.kept_samples = part.kept_samples;
+  state_.topology.data_rank = place_.data_rank + static_cast<int>(index) * place_.data_stride;
+  state_.device_train_microbatch_size =
+      place_.has_grains ? part.batch.samples() : plan_.portion_size(part.batch.samples());
+}
+
+// The events before the portions. Returns the part as it is trained on in this pass.
+Passes::Part Passes::run_events(std::size_t index, bool first_pass) {
+  Part& part = attempt_.parts[index];
+  set_part(index, part);
+  seed_events(state_, engine_, first_pass ? 0 : 1);
+  if (first_pass) {
+    engine_.run_event(Event::kAfterDataloader);
+    engine_.run_event(Event::kBatchStart);
+    if (state_.batch.samples() < part.batch.samples()) TUTTI_PROBE("step: events left samples out");
+    if (state_.batch.samples() > part.batch.samples()) TUTTI_PROBE("step: events added samples");
+    // Its first place moves where events change the number of samples.
+    part = {state_.batch, state_.first_sample, state_.kept_samples};
+  }
+  engine_.run_event(Event::kBeforeTrainBatch);
+  store_statistics(place_.has_grains ? static_cast<int64_t>(index) : 0);  // of listeners' own passes
+  return {state_.batch, part.first, state_.kept_samples};
 }
 
 void Passes::begin_at(int64_t first_sample) {
@@ -212,7 +245,7 @@ void Passes::abandon() {
 }
 
 void Passes::free_step() {
-  attempt_.batch = {};
+  attempt_.parts.clear();
   if (rows_of_step_) rows_of_step_->drop();
   host_ = {};
   if (!exchange_.gradients().owns_gradients()) return;
@@ -221,13 +254,16 @@ void Passes::free_step() {
 }
 
 // False if memory has run out on another rank.
-bool Passes::find_rows(const Batch& whole, const std::vector<Portion>& portions) {
+bool Passes::find_rows(const std::vector<Part>& parts) {
   const at::NoGradGuard no_grad;
-  for (const Portion& portion : portions) {
-    if (portion.samples == 0) break;
-    begin_forward(whole, portion);
-    rows_of_step_->add(state_.model->rows(state_.forward(state_.batch)), runner_->loss_weight());
-    found_.clear();
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    set_part(i, parts[i]);
+    for (const Portion& portion : portions_of_part(i, parts[i])) {
+      if (portion.samples == 0) break;
+      begin_forward(parts[i], portion);
+      rows_of_step_->add(state_.model->rows(state_.forward(state_.batch)), runner_->loss_weight(), i);
+      found_.clear();
+    }
   }
   exchange_.end_forwards();
   const bool fits = rows_of_step_->gather(/*out_of_memory=*/false);
@@ -235,22 +271,23 @@ bool Passes::find_rows(const Batch& whole, const std::vector<Portion>& portions)
   return fits;
 }
 
-void Passes::begin_forward(const Batch& whole, const Portion& portion) {
+void Passes::begin_forward(const Part& part, const Portion& portion) {
   pass_->in_backward = false;
   mark_(TraceKind::kMicrobatch, portion.index);
   MemoryScope::pass_place();
   begin_at(portion.first);
-  state_.batch = samples_of(whole, attempt_.first_sample, portion);
+  state_.batch = samples_of(part.batch, part.first, portion);
   const RandomKey key = RandomKey(state_.seed, "microbatch").fold_in(state_.timestamp.batch);
   seed_default_generators(key.fold_in(portion.first).bits(), state_.device.where);
 }
 
-void Passes::train(const Batch& whole, const Portion& portion) {
-  probe_portion(portion, plan_, whole);
+void Passes::train(const Part& part, const Portion& portion) {
+  if (!place_.has_grains) probe_portion(portion, plan_, part.batch);
   if (portion.samples == 0) return;
-  begin_forward(whole, portion);
-  if (rows_of_step_)
-    state_.batch = rows_of_step_->add_to(state_.batch, portion.first - attempt_.first_sample);
+  begin_forward(part, portion);
+  const auto index = static_cast<std::size_t>(place_.has_grains ? portion.index : 0);
+  if (rows_of_step_) state_.batch = rows_of_step_->add_to(state_.batch, portion.first - part.first, index);
+  metrics_.begin_part(index);
   runner_->run(portion, *pass_);
   store_statistics(portion.index);
 }
@@ -262,7 +299,21 @@ void Passes::store_statistics(int64_t portion) {
 
 void Passes::read_numbers() {
   pass_->numbers.read();
+  if (place_.has_grains) return set_grains(pass_->verdict);
   std::ranges::copy(metrics_.sums(), pass_->verdict.sums.begin() + engine_.reductions());
+}
+
+void Passes::set_grains(Verdict& verdict) const {
+  const int64_t of_grain = Verdict::numbers_of_grain(sums());
+  for (std::size_t i = 0; i < pass_->parts.size(); ++i) {
+    const int64_t grain = place_.data_rank + static_cast<int64_t>(i) * place_.data_stride;
+    if (grain >= place_.data_world) return;
+    const auto& [loss_sum, loss_weight, flops, listeners] = pass_->parts[i];
+    const std::array numbers{loss_sum, loss_weight, flops};
+    auto row = std::ranges::copy(numbers, verdict.grains.begin() + grain * of_grain).out;
+    row = std::ranges::copy(listeners, row).out;
+    std::ranges::copy(metrics_.sums(i), row);
+  }
 }
 
 void Passes::use_sums(std::span<const double> sums, bool with_listeners) {
@@ -271,7 +322,10 @@ void Passes::use_sums(std::span<const double> sums, bool with_listeners) {
   if (with_listeners) engine_.reduced(sums.first(listener_sums));
 }
 
-void Passes::apply_statistics(const at::Tensor& gathered) {
+void Passes::apply_statistics(const at::Tensor& by_rank) {
+  at::Tensor gathered = by_rank;
+  if (place_.data_stride > 1)
+    gathered = by_rank.view({by_rank.size(0), place_.data_parts, -1}).transpose(0, 1).contiguous();
   if (state_.device.is_cpu()) return rows_.apply(gathered);
   const at::Tensor staged = staging_memory(gathered.sizes(), gathered.scalar_type(), state_.device);
   rows_.apply(staged.copy_(gathered), state_.device);

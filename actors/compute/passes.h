@@ -36,9 +36,9 @@ class Passes {
   // From now on portions are graphs of the device, where that can be.
   void use_graphs(Log& log) { runner_ = make_graph_runner(parts(), log); }
 
-  // Begins an attempt at a step. `first_sample`: place of the batch's first sample in the global batch.
-  // `on_host`: the same batch, where `batch` is on a device.
-  void begin_attempt(const Batch& batch, int64_t first_sample, const Batch& on_host = {});
+  // Begins an attempt at a step. `parts`: this rank's parts of the global batch, which lie one behind the
+  // other in `batch`. `on_host`: the same batch, where `batch` is on a device.
+  void begin_attempt(const Batch& batch, const std::vector<Portion>& parts, const Batch& on_host = {});
 
   // A pass of the attempt. Random draws are keyed by the seed and step of the state, and in a portion by the
   // place of its first sample in the global batch.
@@ -66,33 +66,42 @@ class Passes {
   // `sums`: Verdict::sums over all ranks. Sets state.metric_values, then calls listeners.
   void use_sums(std::span<const double> sums, bool with_listeners);
 
-  // Applies the statistics of all ranks, [world, statistics_size], to the layers in rank and portion order.
+  // Applies the statistics of all ranks, [world, statistics_size], to the layers in rank and portion order;
+  // of grains in their order.
   void apply_statistics(const at::Tensor& gathered);
 
  private:
-  // Of an attempt. The batch has, from BEFORE_TRAIN_BATCH on, the changes of events.
-  struct Attempt {
+  // A part of the global batch, mostly all that the rank has. From BEFORE_TRAIN_BATCH on it has the changes
+  // of events.
+  struct Part {
     Batch batch;
-    int64_t first_sample = 0;
+    int64_t first = 0;          // place of its first sample in the global batch
+    double kept_samples = 1.0;  // State::kept_samples
+  };
+  struct Attempt {
+    std::vector<Part> parts;
     int passes = 0;  // begun
   };
 
   PortionRunner::Parts parts();
   void begin_pass();
   void train_batch(const Closure::Move& move, bool first_pass);
-  void begin_batch();
-  void begin_again(const Closure::Move& move);
-  bool find_rows(const Batch& whole, const std::vector<Portion>& portions);
-  void train(const Batch& whole, const Portion& portion);
-  void begin_forward(const Batch& whole, const Portion& portion);
+  Part run_events(std::size_t index, bool first_pass);
+  bool find_rows(const std::vector<Part>& parts);
+  std::vector<Portion> portions_of_part(std::size_t index, const Part& part) const;
+  void train(const Part& part, const Portion& portion);
+  void begin_forward(const Part& part, const Portion& portion);
   void store_statistics(int64_t portion);
+  void set_grains(Verdict& verdict) const;
   void begin_at(int64_t first_sample);
+  void set_part(std::size_t index, const Part& part);
   void abandon();
 
   State& state_;
   Engine& engine_;
   Exchange& exchange_;
   Mark mark_;
+  const RankTopology place_;  // of the state, without a current part
   PortionPlan plan_;
   Attempt attempt_;
   HostCopies host_;  // of the batch as it came

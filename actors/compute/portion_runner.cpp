@@ -12,7 +12,7 @@ void PortionRunner::run(const Portion& portion, Pass& pass) {
   if (weight == 0) return;
   begin_backward(portion, pass);
   with_.engine.run_event(Event::kBeforeBackward);
-  note_loss(weight, pass);
+  note_loss(portion, weight, pass);
   if (!with_.engine.listens()) state.outputs = {};  // no listener uses them any more
   const at::Tensor root = wide(state.loss);
   root.backward(at::full_like(root, backward_factor(state, weight, pass)));
@@ -45,15 +45,18 @@ void PortionRunner::begin_backward(const Portion& portion, Pass& pass) {
 }
 
 // Listeners may have changed the loss. The device looks at its float32 value.
-void PortionRunner::note_loss(double weight, Pass& pass) {
+void PortionRunner::note_loss(const Portion& portion, double weight, Pass& pass) {
   const at::Tensor& loss = with_.state.loss;
   const bool checked_there = with_.state.device.runs_ahead();
   Verdict& mine = pass.verdict;
   mine.loss_weight += weight;
-  pass.numbers.add(loss, [&mine, weight, checked_there](std::span<const double> value) {
+  Pass::Part* const part = pass.parts.empty() ? nullptr : &pass.parts.at(static_cast<std::size_t>(portion.index));
+  if (part) part->loss_weight = weight;
+  pass.numbers.add(loss, [&mine, part, weight, checked_there](std::span<const double> value) {
     const bool finite = checked_there ? std::isfinite(static_cast<float>(value[0])) : std::isfinite(value[0]);
     if (!finite) mine.non_finite = 1;
     mine.loss_sum += value[0] * weight;
+    if (part) part->loss_sum = value[0] * weight;
   });
   if (checked_there) pass.losses.push_back(loss.detach().to(at::kFloat, false, /*copy=*/true));
 }

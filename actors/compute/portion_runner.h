@@ -53,7 +53,7 @@ class PortionRunner {
 
  protected:
   void begin_backward(const Portion& portion, Pass& pass);
-  void note_loss(double weight, Pass& pass);
+  void note_loss(const Portion& portion, double weight, Pass& pass);
 
   const Parts with_;
 

@@ -43,6 +43,7 @@ void StepMemory::begin() {
 }
 
 PortionPlan StepMemory::plan() const {
+  if (state_.topology.has_grains) return {state_.topology.data_parts, 0};
   return {accumulation_.count(state_.timestamp.batch), accumulation_.microbatch_size()};
 }
 
@@ -72,6 +73,8 @@ void StepMemory::shrink(const Pass& mine, const BatchReady& ready, Exchange& exc
       TUTTI_PROBE("verdict: memory ran out with a set number of microbatches");
     const std::string why = accumulation_.automatic()
                                 ? " with one sample at a time, and there is nothing smaller"
+                            : state_.topology.has_grains
+                                ? " with a grain; more reproducibility.grains are smaller, and have other bits"
                                 : "; grad_accum = \"auto\" would continue in smaller microbatches";
     throw AgreedOutOfMemory(EndKind::kOutOfMemoryInStep, who + why + held);
   }

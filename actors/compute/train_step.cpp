@@ -65,7 +65,7 @@ void TrainStep::use_plan() {
   if (plan != passes_->plan()) passes_->set_plan(plan);
   const int64_t row_forwards = state_.model->compares_step() ? plan.count : 0;
   exchange_->plan(
-      {with_.engine.forwards() + row_forwards, plan.count, passes_->statistics_size(), passes_->sums()});
+      {with_.engine.forwards() * state_.topology.data_parts + row_forwards, plan.count, passes_->statistics_size(), passes_->sums()});
 }
 
 // Thrown, through closures, if the step must not be committed.
@@ -203,7 +203,11 @@ Verdict TrainStep::run(const BatchReady& ready, double lr) {
 
 // False if all ranks abort the attempt.
 bool TrainStep::attempt(const BatchReady& ready, double lr) {
-  passes_->begin_attempt(ready.copy.batch, ready.first_sample, ready.batch);
+  const RankTopology& place = state_.topology;
+  passes_->begin_attempt(ready.copy.batch,
+                         place.has_grains ? parts_of_rank(ready.global_samples, place)
+                                          : std::vector<Portion>{{.first = ready.first_sample, .samples = ready.batch.samples()}},
+                         ready.batch);
   if (!pass()) return false;
   state_.optimizer->set_lr(lr);
   bool fits = true;

@@ -87,8 +87,17 @@ class UnitSums {
     }
   }
 
-  // Memory for sums that are not `sums` at once.
+  // Memory for sums that are not `sums` at once. Grains are summed as a tree (sharding/tree_sum.h): there it
+  // also has the partial sums.
   void allocate_parts(int64_t portions) {
+    portions_ = portions;
+    const bool tree = state_.topology.has_grains;
+    for (int64_t half = portions / 2; tree && (half >> partial_.size()) > 0;) {
+      auto& level = partial_.emplace_back();
+      for (std::size_t b = 0; b < places_.size(); ++b)
+        level.push_back(at::empty({places_[b].largest}, state_.device.options(gradients_.buckets()[b].dtype)));
+      count_bytes(level);
+    }
     if (!parts_.empty()) return;
     std::array<int64_t, kTurns> bytes{};
     bool needed = false;
@@ -118,6 +127,7 @@ class UnitSums {
     if (into_sums(place, portion)) return;
     const at::NoGradGuard no_grad;
     const at::Tensor part = part_of(portion, bucket);
+    if (state_.topology.has_grains) return add_grain(portion, bucket, part);
     if (portion == 0)
       place.sums.copy_(part);
     else
@@ -128,7 +138,17 @@ class UnitSums {
   static at::ScalarType sum_dtype(const Place& place, const Bucket& bucket) {
     return place.direct ? bucket.dtype : at::kFloat;
   }
-  static bool into_sums(const Place& place, int64_t portion) { return place.direct && portion == 0; }
+  bool into_sums(const Place& place, int64_t portion) const {
+    return place.direct && portion == 0 && (portions_ == 1 || !state_.topology.has_grains);
+  }
+
+  // `part`: the sum of the portion, written.
+  void add_grain(int64_t portion, std::size_t bucket, at::Tensor part) const {
+    std::size_t level = 0;
+    const auto partial = [&] { return partial_[level][bucket].narrow(0, 0, part.numel()); };
+    for (; portion & (int64_t{1} << level); ++level) part.add_(partial());
+    (portion + 1 == portions_ ? places_[bucket].sums : partial()).copy_(part);
+  }
   CutPtr cut_of(const Bucket& bucket) const {
     return cut_by_rows(bucket, like_, state_.views, state_.topology.share.pieces);
   }
@@ -154,6 +174,8 @@ class UnitSums {
   std::vector<Place> places_;  // of each bucket
   std::vector<std::size_t> live_;
   std::vector<at::Tensor> memory_, parts_;  // by turn: of whole buckets, and of this rank's parts
+  int64_t portions_ = 1;
+  std::vector<std::vector<at::Tensor>> partial_;  // by power of two and bucket: sums of so many portions
   double bytes_ = 0;
 };
 
@@ -166,7 +188,8 @@ class UnitSync final : public GradientSync, private UnitGradients::Owner {
         state_(state),
         replicas_(replicas),
         like_(like_views(state)),
-        gradients_(state.parameters, like_, units, state.precision.reduce_dtype, *this),
+        gradients_(state.parameters, like_, units, state.precision.reduce_dtype, state.topology.has_grains,
+                   *this),
         sums_(sync, state, like_, gradients_, replicas) {
     for (const Unit& unit : units) unit_names_.push_back(unit.name);
   }

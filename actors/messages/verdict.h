@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <span>
 #include <vector>
 
 namespace tutti {
@@ -24,10 +25,19 @@ struct Verdict {
   std::vector<double> memory_peak;  // bytes: this rank's before the sum, then every rank's
   std::vector<double> sums;         // of listeners and train metrics; the same number on every rank
 
+  // Where batches are cut into grains (sharding/rank_share.h): of each grain loss_sum, loss_weight, flops and
+  // sums; before the sum those of this rank's grains, and zeros. The sum has them added in grain order.
+  std::vector<double> grains;
+
   // As a float64 vector. The sum of the vectors of all ranks is decoded into the verdict.
   at::Tensor encode(int rank, int world) const;
-  static int64_t numbers(int world, int64_t sums);  // in the vector
-  static Verdict decode(const at::Tensor& sum, int world);
+  // The numbers of the vector, and of a row of `grains`.
+  static int64_t numbers(int world, int64_t sums, int64_t grains = 0);
+  static int64_t numbers_of_grain(int64_t sums);
+  static Verdict decode(const at::Tensor& sum, int world, int64_t grains = 0);
+
+ private:
+  void add_grains(std::span<const double> rows);
 };
 
 }  // namespace tutti

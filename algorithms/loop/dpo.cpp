@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "data/dataset.h"
 #include "data/texts/preference_pairs.h"
@@ -85,7 +86,7 @@ void DPO::apply(Event event, State& state, Logger& logger) {
 
 void DPO::contribute(const State&, std::span<double> numbers) {
   if (!mine_.defined()) return;
-  const at::Tensor mine = mine_.cpu();
+  const at::Tensor mine = std::exchange(mine_, at::Tensor()).cpu();
   for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = mine[static_cast<int64_t>(i)].item<double>();
 }
 

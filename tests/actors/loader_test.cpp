@@ -92,8 +92,7 @@ TEST(LoaderTest, AJoinBeginsAnewWithItsRanks) {
   const auto sampler_of = [](const RankTopology& place) {
     return Sampler({.samples = kSamples,
                     .global_batch = 16,
-                    .data_rank = place.data_rank,
-                    .data_world = place.data_world,
+                    .place = {.data_rank = place.data_rank, .data_world = place.data_world},
                     .seed = 3});
   };
   scheduler.install(loader, std::make_unique<Loader>(augmented_points(), sampler_of, consumer, recorder));

@@ -25,8 +25,7 @@ Sampler sampler_of(int64_t samples, int64_t global_batch, int rank, int world, b
                    bool drop_last = false, uint64_t seed = 17) {
   return Sampler({.samples = samples,
                   .global_batch = global_batch,
-                  .data_rank = rank,
-                  .data_world = world,
+                  .place = {.data_rank = rank, .data_world = world},
                   .seed = seed,
                   .loading = {.shuffle = shuffle, .drop_last = drop_last}});
 }
@@ -95,8 +94,7 @@ TEST(Sampler, ARanksSamplesFollowThoseOfLowerRanks) {
     for (int rank = 0; rank < 3; ++rank) {
       const Sampler sampler({.samples = 10,
                              .global_batch = per_rank ? 6 : 5,
-                             .data_rank = rank,
-                             .data_world = 3,
+                             .place = {.data_rank = rank, .data_world = 3},
                              .per_rank_data = per_rank});
       EXPECT_EQ(sampler.first_sample(1), place) << rank;
       place += static_cast<int64_t>(sampler.indices(data, 0, 1).size());
@@ -120,8 +118,7 @@ TEST(Sampler, UnshuffledIsInOrder) {
 Sampler own_sampler(int64_t samples, int64_t global_batch, int rank, int world, bool drop_last = false) {
   return Sampler({.samples = samples,
                   .global_batch = global_batch,
-                  .data_rank = rank,
-                  .data_world = world,
+                  .place = {.data_rank = rank, .data_world = world},
                   .seed = 17,
                   .per_rank_data = true,
                   .loading = {.shuffle = true, .drop_last = drop_last}});

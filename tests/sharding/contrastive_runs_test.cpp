@@ -197,6 +197,20 @@ TEST_F(ContrastiveRuns, AreTheSameOnAnyRanksInAnyMicrobatches) {
         expect_alike(recipe("0.1"), {{{strategy, ranks}, parts}});
 }
 
+// In grains, to the last bit.
+TEST_F(ContrastiveRuns, OfGrainsHaveOneResultOnAnyRanks) {
+  const std::string grains = recipe("0.1") + "[reproducibility]\nmode = 'elastic'\ngrains = 4\n";
+  const auto run = [&](const Sharded& sharded) {
+    return ShardedJob{grains, folder_.path("grains" + std::to_string(runs_++))}.run(sharded);
+  };
+  const ShardedRun alone = run({"none", 1});
+  for (const Sharded& sharded : std::vector<Sharded>{{"none", 2}, {"none", 3}, {"full", 2}, {"gradients", 4}}) {
+    const ShardedRun other = run(sharded);
+    EXPECT_EQ(other.digest, alone.digest) << sharded.text();
+    EXPECT_EQ(other.metrics, alone.metrics) << sharded.text();
+  }
+}
+
 TEST_F(ContrastiveRuns, AreTheSameHoweverUnitsAreGathered) {
   for (const char* more : {"prefetch = false\n", "reshard_after_forward = false\n",
                            "activation_checkpointing = ['BertLayer']\n"})

@@ -46,6 +46,7 @@ class Listener : public Stateful {
 
   // Fills in this rank's numbers, [reductions], initially zero. Called once per attempt, after the last
   // AFTER_BACKWARD of the first pass, also on ranks without samples; not called after running out of memory.
+  // Where batches are cut into grains, called after AFTER_BACKWARD of each grain, for its numbers.
   // Since the verdict is still to come, lasting state and gradients (which are being reduced) must not
   // change. Memory used here counts for the step: running out aborts the attempt.
   virtual void contribute(const State&, std::span<double>) {}

@@ -6,7 +6,9 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -36,30 +38,69 @@ struct Counts {
   std::string failure;   // this rank's lack of memory for a single sample
 };
 
-void sum_over_ranks(const State& state, std::vector<MetricPtr>& metrics, Counts& counts) {
-  RankServices& services = *state.services;
-  for (auto& metric : metrics)
-    metric->gather([&](const at::Tensor& numbers) { services.sum_over_ranks(numbers); }, state.topology.rank,
-                   state.topology.world);
-  std::vector<double> all{counts.samples, counts.tokens, counts.seconds, counts.stopped, counts.too_large};
-  for (auto& metric : metrics) all.insert(all.end(), metric->sums().begin(), metric->sums().end());
-  at::Tensor values = at::zeros({static_cast<int64_t>(all.size())}, at::kDouble);
-  std::copy(all.begin(), all.end(), values.data_ptr<double>());
-  services.sum_over_ranks(values);
-  const double* from = values.const_data_ptr<double>();
-  counts = {from[0], from[1], from[2], from[3], from[4], std::move(counts.failure)};
-  from += 5;
-  for (auto& metric : metrics) {
-    std::copy_n(from, metric->sums().size(), metric->sums().begin());
-    from += metric->sums().size();
+// Of each part of the rank's batches. A metric that keeps its measurements, whose order is nothing, has them
+// all in the first.
+using MetricsOfParts = std::vector<std::vector<MetricPtr>>;
+
+using Places = std::vector<std::span<double>>;
+
+// The sums of the metrics that keep their measurements, or of the others.
+Places sums_of(const std::vector<MetricPtr>& metrics, bool kept) {
+  Places places;
+  for (const auto& metric : metrics)
+    if (metric->keeps_measurements() == kept) places.emplace_back(metric->sums());
+  return places;
+}
+
+int64_t count_of(const Places& places) {
+  int64_t count = 0;
+  for (const auto& place : places) count += std::ssize(place);
+  return count;
+}
+
+double* copy_from(const Places& places, double* to) {
+  for (const auto& place : places) to = std::ranges::copy(place, to).out;
+  return to;
+}
+
+const double* copy_to(const Places& places, const double* from) {
+  for (const auto& place : places) {
+    std::copy_n(from, place.size(), place.begin());
+    from += place.size();
   }
+  return from;
+}
+
+// The sums of grains have rows of their own, which are added in grain order.
+void sum_over_ranks(const State& state, MetricsOfParts& parts, Counts& counts) {
+  RankServices& services = *state.services;
+  const RankTopology& place = state.topology;
+  for (auto& metric : parts.front())
+    metric->gather([&](const at::Tensor& numbers) { services.sum_over_ranks(numbers); }, place.rank,
+                   place.world);
+  const Places kept = sums_of(parts.front(), true), first = sums_of(parts.front(), false);
+  const int64_t row = count_of(first), rows = place.has_grains ? place.data_world : 1;
+  const std::array all{counts.samples, counts.tokens, counts.seconds, counts.stopped, counts.too_large};
+  const at::Tensor values = at::zeros({std::ssize(all) + count_of(kept) + rows * row}, at::kDouble);
+  double* const numbers = values.data_ptr<double>();
+  double* const sums = copy_from(kept, std::ranges::copy(all, numbers).out);
+  for (std::size_t part = 0; part < parts.size(); ++part) {
+    const int64_t of = place.has_grains ? place.data_rank + static_cast<int64_t>(part) * place.data_stride : 0;
+    if (of < rows) copy_from(sums_of(parts[part], false), sums + of * row);
+  }
+  services.sum_over_ranks(values);
+  counts = {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], std::move(counts.failure)};
+  for (int64_t other = 1; other < rows; ++other)
+    for (int64_t i = 0; i < row; ++i) sums[i] += sums[other * row + i];
+  copy_to(first, copy_to(kept, numbers + std::ssize(all)));
 }
 
 using Sums = std::vector<std::vector<double>>;
 
-Sums sums_of(const std::vector<MetricPtr>& metrics) {
+Sums copied_sums(const MetricsOfParts& parts) {
   Sums sums;
-  for (const auto& metric : metrics) sums.push_back(metric->sums());
+  for (const auto& metrics : parts)
+    for (const auto& metric : metrics) sums.push_back(metric->sums());
   return sums;
 }
 
@@ -68,7 +109,7 @@ Sums sums_of(const std::vector<MetricPtr>& metrics) {
 // have gathered the rows of all.
 class BatchEvaluation {
  public:
-  BatchEvaluation(State& state, Engine& engine, const Evaluator& evaluator, std::vector<MetricPtr>& metrics)
+  BatchEvaluation(State& state, Engine& engine, const Evaluator& evaluator, MetricsOfParts& metrics)
       : state_(state),
         engine_(engine),
         metrics_(metrics),
@@ -83,10 +124,11 @@ class BatchEvaluation {
   // `batch`: null if this rank was asked to stop, empty if it has no samples. If memory runs out, on any of
   // the ranks that wait for each other, repeats the batch in smaller parts, as later batches; metrics are
   // sums, so a rank that evaluates alone need not say so. False if the evaluation ends, for the counts of
-  // ranks that stop or fail.
-  bool run(const Batch* batch, Counts& counts) {
+  // ranks that stop or fail. `parts`: of the batch, one behind the other.
+  bool run(const Batch* batch, std::vector<Portion> parts, Counts& counts) {
+    parts_ = std::move(parts);
     const bool alone = !together_ && !rows_;
-    const Sums before = sums_of(metrics_);
+    const Sums before = copied_sums(metrics_);
     const Timestamp began = state_.eval_timestamp;
     const int64_t samples = batch ? batch->samples() : 0;
     if (batch && samples == 0) TUTTI_PROBE("evaluation: a rank without samples");
@@ -105,10 +147,12 @@ class BatchEvaluation {
       else
         TUTTI_PROBE("evaluation: memory ran out on another rank, and this rank repeats the batch");
       state_.eval_timestamp = began;
-      for (std::size_t m = 0; m < metrics_.size(); ++m) metrics_[m]->sums() = before[m];
+      auto sums = before.begin();
+      for (auto& metrics : metrics_)
+        for (auto& metric : metrics) metric->sums() = *sums++;
       const int64_t most = std::min({fits_, planned_, alone ? samples : largest_});
       fits_ = (most + 1) / 2;
-      if (most > 1) continue;
+      if (most > 1 && !state_.topology.has_grains) continue;
       TUTTI_PROBE("evaluation: memory ran out with one sample at a time");
       counts.too_large = failure ? 1 : 0;
       if (failure) counts.failure = ": " + reason_of_lack(*failure);
@@ -122,7 +166,8 @@ class BatchEvaluation {
     if (rows_) rows_->begin_pass();
     auto failure = state_.services->attempt([&] {
       const auto work = [&] { evaluate_batch(batch); };
-      together_ ? state_.with_model(true, work, forwards_ * std::ssize(portions(largest_))) : work();
+      const int64_t forwards = forwards_ * std::ssize(portions(largest_)) * std::ssize(metrics_);
+      together_ ? state_.with_model(true, work, forwards) : work();
     });
     if (rows_ && !rows_->gathered()) rows_->gather(/*out_of_memory=*/true);  // other ranks wait
     if (rows_) rows_->drop();
@@ -148,6 +193,16 @@ class BatchEvaluation {
   }
 
   void forward(const Batch& batch) {
+    if (!state_.topology.has_grains) return forward_part(batch);
+    int64_t begin = 0;
+    for (part_ = 0; part_ < metrics_.size(); ++part_) {
+      const int64_t samples = parts_[part_].samples;
+      if (samples > 0) forward_part(batch.narrow(begin, samples));
+      begin += samples;
+    }
+  }
+
+  void forward_part(const Batch& batch) {
     state_.batch = batch;
     engine_.run_event(Event::kEvalBatchStart);
     const Batch whole = state_.batch;
@@ -162,15 +217,17 @@ class BatchEvaluation {
         measure(state_.batch, state_.outputs);
         continue;
       }
-      rows_->add(state_.model->rows(state_.outputs), /*loss_weight=*/0);
-      compared_.emplace_back(state_.batch, state_.outputs);
+      rows_->add(state_.model->rows(state_.outputs), /*loss_weight=*/0, part_);
+      compared_.push_back({state_.batch, state_.outputs, part_});
     }
   }
 
   void end_batch() {
     int64_t first = 0;
-    for (const auto& [batch, outputs] : compared_) {
-      measure(rows_->add_to(batch, first), outputs);
+    part_ = 0;
+    for (const auto& [batch, outputs, part] : compared_) {
+      if (std::exchange(part_, part) != part) first = 0;
+      measure(rows_->add_to(batch, first, part), outputs);
       first += batch.samples();
     }
     state_.eval_timestamp.to_next_batch(0, 0, 0.0);
@@ -178,19 +235,29 @@ class BatchEvaluation {
   }
 
   void measure(const Batch& batch, const Outputs& outputs) {
-    for (auto& metric : metrics_) state_.update_metric(batch, outputs, *metric);
+    for (std::size_t m = 0; m < metrics_[part_].size(); ++m) {
+      const std::size_t part = metrics_[part_][m]->keeps_measurements() ? 0 : part_;
+      state_.update_metric(batch, outputs, *metrics_[part][m]);
+    }
   }
 
   State& state_;
   Engine& engine_;
-  std::vector<MetricPtr>& metrics_;
+  MetricsOfParts& metrics_;
+  std::vector<Portion> parts_;  // of the current batch
+  std::size_t part_ = 0;
   const int64_t planned_;   // samples of a portion, by the recipe
   int64_t fits_;            // samples that fit into memory: portions are cut further
   const int64_t forwards_;  // of a portion, at most
   const int64_t largest_;   // the most samples of a batch on any rank
   const bool together_;
   std::optional<StepRows> rows_;                     // none: the model does not compare samples of a step
-  std::vector<std::pair<Batch, Outputs>> compared_;  // portions that wait for the rows
+  struct Compared {
+    Batch batch;
+    Outputs outputs;
+    std::size_t part = 0;
+  };
+  std::vector<Compared> compared_;  // portions that wait for the rows
 };
 
 // By measured_name() and part.
@@ -260,9 +327,13 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
   state.evaluation_cut = false;
   Model& model = *state.model;
   std::optional<EvaluationMode> evaluating(model);
-  auto metrics = evaluator.metrics(model, state.composer);
+  MetricsOfParts parts;
+  for (int part = 0; part < (state.topology.has_grains ? state.topology.data_parts : 1); ++part)
+    parts.push_back(evaluator.metrics(model, state.composer));
+  const std::vector<MetricPtr>& metrics = parts.front();
   const auto begin_batch = [&](int64_t index) {
-    for (auto& metric : metrics) metric->begin_batch(index, evaluator.batches);
+    for (auto& of_part : parts)
+      for (auto& metric : of_part) metric->begin_batch(index, evaluator.batches);
   };
   begin_batch(0);  // ranks that stop have as many sums
   Counts counts;
@@ -270,7 +341,7 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
   RankServices& services = *state.services;
   const bool together = services.evaluates_together();
   if (!together) services.hold_model(true, 0);
-  BatchEvaluation evaluation(state, engine, evaluator, metrics);
+  BatchEvaluation evaluation(state, engine, evaluator, parts);
   bool goes_on = true;
   for (int64_t b = 0; b < evaluator.batches && goes_on; ++b) {
     const auto batch = run.fetch(b);
@@ -279,12 +350,14 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
       counts.samples += static_cast<double>(batch->samples());
       counts.tokens += static_cast<double>(model.tokens(*batch));
     }
-    goes_on = evaluation.run(batch ? &*batch : nullptr, counts);
+    const int64_t first = b * evaluator.global_batch;
+    const int64_t samples = std::min(evaluator.global_batch, evaluator.data->size() - first);
+    goes_on = evaluation.run(batch ? &*batch : nullptr, parts_of_rank(samples, state.topology), counts);
   }
   evaluating.reset();
   if (!together) services.free_model();
   counts.seconds = run.seconds();
-  sum_over_ranks(state, metrics, counts);
+  sum_over_ranks(state, parts, counts);
   state.evaluation_cut = counts.too_large > 0 || counts.stopped > 0;
   if (state.evaluation_cut) run.run_event(engine, Event::kEvalEnd);
   if (counts.too_large > 0)
@@ -292,7 +365,7 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
         EndKind::kOutOfMemoryInEvaluation,
         "evaluation '" + evaluator.label + "' after step " + std::to_string(state.timestamp.batch) +
             ": out of memory on " + std::to_string(static_cast<int>(counts.too_large)) + " of " +
-            std::to_string(state.topology.world) + " ranks with one sample at a time" +
+            std::to_string(state.topology.world) + " ranks with " + (state.topology.has_grains ? "a grain" : "one sample at a time") +
             (state.model->compares_step() ? ", compared with its whole batch" : "") + counts.failure);
   if (counts.stopped > 0) return std::nullopt;
   tell_notes(state, metrics);

@@ -7,33 +7,39 @@
 
 namespace tutti {
 
-TrainMetrics::TrainMetrics(const State& state) : metrics_(train_metrics(*state.model, state.composer)) {
-  for (auto& metric : metrics_) metric->fix_size();
+TrainMetrics::TrainMetrics(const State& state, int64_t parts) {
+  for (int64_t part = 0; part < parts; ++part) {
+    auto& metrics = parts_.emplace_back(train_metrics(*state.model, state.composer));
+    for (auto& metric : metrics) metric->fix_size();
+  }
 }
 
 void TrainMetrics::reset() {
-  for (auto& metric : metrics_) metric->reset();
+  for (auto& metrics : parts_)
+    for (auto& metric : metrics) metric->reset();
+  part_ = 0;
 }
 
 void TrainMetrics::update(const Trainee& trainee, const Batch& batch, const Outputs& outputs) {
   const at::NoGradGuard no_grad;
   const Outputs own = trainee.eval_forward(batch, outputs);
-  for (auto& metric : metrics_) trainee.update_metric(batch, own, *metric);
+  for (auto& metric : parts_[part_]) trainee.update_metric(batch, own, *metric);
 }
 
 void TrainMetrics::add_to(LateNumbers& numbers) {
-  for (auto& metric : metrics_) metric->add_to(numbers);
+  for (auto& metrics : parts_)
+    for (auto& metric : metrics) metric->add_to(numbers);
 }
 
-std::vector<double> TrainMetrics::sums() const {
+std::vector<double> TrainMetrics::sums(std::size_t part) const {
   std::vector<double> all;
-  for (const auto& metric : metrics_) all.insert(all.end(), metric->sums().begin(), metric->sums().end());
+  for (const auto& metric : parts_[part]) all.insert(all.end(), metric->sums().begin(), metric->sums().end());
   return all;
 }
 
 void TrainMetrics::store_values(std::span<const double> sums, State& state) {
   auto from = sums.begin();
-  for (auto& metric : metrics_) {
+  for (auto& metric : parts_.front()) {
     TUTTI_ASSERT(sums.end() - from >= std::ssize(metric->sums()), "ranks keep other metrics");
     for (double& sum : metric->sums()) sum = *from++;
     const std::vector<std::string> parts = metric->parts();

@@ -13,21 +13,25 @@ namespace tutti {
 // the verdict.
 class TrainMetrics {
  public:
-  explicit TrainMetrics(const State& state);
+  // `parts`: of the rank's batch, each with sums of its own.
+  explicit TrainMetrics(const State& state, int64_t parts = 1);
 
-  bool any() const { return !metrics_.empty(); }
+  bool any() const { return !parts_.front().empty(); }
   void reset();
+  // The next updates are of this part.
+  void begin_part(std::size_t part) { part_ = part; }
   // `batch`: a microbatch, before algorithms' changes for the forward pass; `outputs`: of that pass.
   void update(const Trainee& trainee, const Batch& batch, const Outputs& outputs);
 
   // The sums have the devices' numbers from numbers.read() on.
   void add_to(LateNumbers& numbers);
-  std::vector<double> sums() const;
+  std::vector<double> sums(std::size_t part = 0) const;
   // Sets state.metric_values ("train/MulticlassAccuracy", "train/loss/boxes") from the sums over ranks.
   void store_values(std::span<const double> sums, State& state);
 
  private:
-  std::vector<MetricPtr> metrics_;
+  std::vector<std::vector<MetricPtr>> parts_;
+  std::size_t part_ = 0;
 };
 
 }  // namespace tutti

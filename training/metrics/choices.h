@@ -26,6 +26,7 @@ class ChoiceAccuracy final : public Metric {
   std::string name() const override { return name_; }
   void update(const at::Tensor& outputs, const at::Tensor& target) override;
   void measure(Model& model, const Batch& batch, const Outputs& outputs) override;
+  bool keeps_measurements() const override { return true; }
   void gather(const SumOverRanks& sum, int rank, int world) override;
   double compute() const override;
   std::string note() const override;

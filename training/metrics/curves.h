@@ -43,6 +43,7 @@ class AreaUnderCurve : public Metric {
   std::vector<double> values() const override;
   void reset() override;
   void fix_size() override;
+  bool keeps_measurements() const override { return by_rank(); }
   void gather(const SumOverRanks& sum, int rank, int world) override;
   std::string note() const override;
 

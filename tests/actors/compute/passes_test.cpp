@@ -51,7 +51,7 @@ struct Seen {
 };
 
 Seen run(Training& training, Passes& passes, const Batch& batch, int64_t first_sample = 0) {
-  passes.begin_attempt(batch, first_sample);
+  passes.begin_attempt(batch, {{.first = first_sample, .samples = batch.samples()}});
   Pass& pass = passes.run();
   training.exchange.facts(pass);
   training.exchange.verdict(pass);

@@ -87,8 +87,7 @@ class DataParallelTest : public testing::TestWithParam<LoopCase> {
         std::make_unique<Sgd>(state.views, Optimizer::Common{.lr = 0.1}, Sgd::Options{.momentum = 0.9});
     const Sampler sampler({.samples = data_.size(),
                            .global_batch = kGlobalBatch,
-                           .data_rank = ranks.rank(),
-                           .data_world = ranks.size(),
+                           .place = {.data_rank = ranks.rank(), .data_world = ranks.size()},
                            .seed = state.seed,
                            .loading = {.shuffle = true}});
     for (int64_t step = 0; step < kLoopSteps; ++step) {

@@ -94,11 +94,11 @@ TEST(TransformedDataset, AnEpochHasTheSameSamplesOnAnyNumberOfRanks) {
   const DatasetPtr data = augmented();
   const auto epoch_of = [&](int world) {
     std::vector<at::Tensor> batches;
-    Sampler::Plan plan{.samples = kImages, .global_batch = 12, .data_world = world, .seed = 7};
+    Sampler::Plan plan{.samples = kImages, .global_batch = 12, .place = {.data_world = world}, .seed = 7};
     plan.loading.shuffle = true;
     const int64_t count = Sampler(plan).batches();
     for (int64_t batch = 0; batch < count; ++batch)
-      for (plan.data_rank = 0; plan.data_rank < world; ++plan.data_rank) {
+      for (plan.place.data_rank = 0; plan.place.data_rank < world; ++plan.place.data_rank) {
         const Sampler sampler(plan);
         batches.push_back(data->get(sampler.indices(*data, 2, batch), sampler.epoch(2))["input"]);
       }
