@@ -55,6 +55,7 @@ class GradientBuckets {
   int64_t unused() const;
   // [parameters] float64: 1 for a parameter with a gradient, else 0. Meaningless after abandon_pass.
   at::Tensor used() const;
+  double bytes_of_grains() const { return grains_ ? grains_->bytes() : 0; }
   // True if a gradient has memory outside of its bucket.
   bool has_own_gradients() const;
 

@@ -24,6 +24,14 @@ void TreeSum::clear() {
   for (auto& partial : partial_) partial.clear();
 }
 
+double TreeSum::bytes() const {
+  double bytes = 0;
+  for (const auto& partial : partial_)
+    for (const at::Tensor& tensor : partial)
+      if (tensor.defined()) bytes += static_cast<double>(tensor.nbytes());
+  return bytes;
+}
+
 void fill_with_nothing(const at::Tensor& tensor) { at::Tensor(tensor).fill_(-0.0); }
 
 }  // namespace tutti

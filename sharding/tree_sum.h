@@ -23,6 +23,8 @@ class TreeSum {
   // Forgets all values.
   void clear();
 
+  double bytes() const;  // of the partial sums
+
  private:
   std::vector<std::vector<at::Tensor>> partial_;  // of each tensor, by the power of two
 };

@@ -48,6 +48,7 @@ class LocalGradients final : public GradientSync {
     return gradients;
   }
   bool owns_gradients() const override { return true; }
+  double bytes_of_grains() const override { return grains_ ? grains_->bytes() : 0; }
 
  private:
   State& state_;
@@ -79,6 +80,7 @@ class BucketSync final : public GradientSync {
   void end_pass() override { buckets_.end_pass(); }
   void abandon_pass() override { buckets_.abandon_pass(); }
   bool owns_gradients() const override { return buckets_.has_own_gradients(); }
+  double bytes_of_grains() const override { return buckets_.bytes_of_grains(); }
   double bucket_bytes() const override {
     double bytes = 0;
     for (const at::Tensor& bucket : memory_) bytes += static_cast<double>(bucket.nbytes());

@@ -127,6 +127,7 @@ Pass& Passes::run(const Closure::Move& move) {
   found_.clear();
   clear(state_);
   state_.topology.data_rank = place_.data_rank;
+  engine_.set_logging(true);
   if (!pass_->failed_allocation) return *pass_;
   abandon();
   Meter::give_back();  // for whoever else needs memory: libraries, other ranks
@@ -197,6 +198,7 @@ void Passes::set_part(std::size_t index, const Part& part) {
   state_.batch = part.batch;
   state_.kept_samples = part.kept_samples;
   state_.topology.data_rank = place_.data_rank + static_cast<int>(index) * place_.data_stride;
+  engine_.set_logging(index == 0);  // rank 0's first part is the first of all, on any number of ranks
   state_.device_train_microbatch_size =
       place_.has_grains ? part.batch.samples() : plan_.portion_size(part.batch.samples());
 }
@@ -231,6 +233,7 @@ void Passes::abandon() {
   metrics_.reset();
   sweep_.run();  // gradients that an interrupted backward left in autograd's queue
   pass_->held[HeldFor::kGathered] = exchange_.gathered_bytes();
+  pass_->held[HeldFor::kGradients] += exchange_.gradients().bytes_of_grains();
   if (exchange_.gradients().owns_gradients())
     for (const auto& named : state_.parameters)
       if (const at::Tensor& grad = named.parameter->tensor.grad(); grad.defined())

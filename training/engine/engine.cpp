@@ -75,7 +75,7 @@ std::vector<Trace> Engine::run_event(std::string_view event_name) {
 std::vector<Trace> Engine::run_event(Event event, const std::function<void()>& before_acting) {
   const auto notify_callbacks = [&] {
     for (const auto& callback : options_.callbacks)
-      act(callback->name(), event, [&] { callback->run_event(event, state_, logger_); });
+      act(callback->name(), event, [&] { callback->run_event(event, state_, logger()); });
   };
   const auto run_algorithms = [&] {
     const Algorithms acting = matching(event);
@@ -110,7 +110,7 @@ std::vector<Trace> Engine::run(const Algorithms& acting, Event event) {
     traces.push_back({algorithm->name(), event, ran, ran ? static_cast<int>(position - acting.begin()) : -1});
   }
   for (const auto& algorithm : acting) {
-    act(algorithm->name(), event, [&] { algorithm->apply(event, state_, logger_); });
+    act(algorithm->name(), event, [&] { algorithm->apply(event, state_, logger()); });
     state_.acts_on_parameters += may_change_parameters(event) && algorithm->writes_parameters();
   }
   if (options_.log_traces) log_traces(traces);
@@ -121,7 +121,7 @@ void Engine::log_traces(const std::vector<Trace>& traces) const {
   LoggedTraces logged;
   for (const auto& trace : traces)
     if (trace.ran) logged.emplace_back("algorithm_traces/" + trace.algorithm + "/" + name(trace.event), 1);
-  if (!logged.empty()) logger_.log_traces(logged);
+  if (!logged.empty()) logger().log_traces(logged);
 }
 
 // after, first and last also hold at reversed events; Composer reverses all there.
@@ -139,7 +139,7 @@ Algorithms Engine::ordered(Algorithms matching, Event event) const {
 }
 
 void Engine::notify_destinations(Event event) {
-  notify_destinations([&](Callback& destination) { destination.run_event(event, state_, logger_); });
+  notify_destinations([&](Callback& destination) { destination.run_event(event, state_, logger()); });
 }
 
 void Engine::notify_destinations(const std::function<void(Callback&)>& notify) {
@@ -295,7 +295,7 @@ void Engine::close() {
   for (const Callbacks* callbacks : {&options_.callbacks, &options_.destinations})
     for (const auto& callback : *callbacks) {
       try {
-        callback->close(state_, logger_);
+        callback->close(state_, logger());
       } catch (...) {
         if (options_.warn) options_.warn(callback->name() + ": " + handled_error());
       }

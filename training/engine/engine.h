@@ -85,6 +85,9 @@ class Engine {
   // listeners have sums.
   bool acts(Event event) const;
 
+  // False: what listeners log until the next call is dropped.
+  void set_logging(bool logs) { logs_ = logs; }
+
   // Closes all callbacks and destinations; exceptions become warnings. Idempotent.
   void close();
 
@@ -111,8 +114,12 @@ class Engine {
   void refuse_several_closures() const;
   void refuse_excluded() const;
 
+  Logger& logger() const { return logs_ ? logger_ : no_logger_; }
+
   State& state_;
   Logger& logger_;
+  mutable Logger no_logger_;
+  bool logs_ = true;
   Options options_;
   std::vector<std::pair<Listener*, std::size_t>> reducing_;  // listeners with sums, and the counts
   int64_t reductions_ = 0;

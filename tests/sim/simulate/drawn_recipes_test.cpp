@@ -7,7 +7,11 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <variant>
+#include <vector>
 
+#include "commands/inspect.h"
 #include "commands/local_train.h"
 #include "job/recipe_catalogs.h"
 #include "recipe/overlay.h"
@@ -109,6 +113,94 @@ TEST_F(DrawnRecipesTest, StopReplayAndResumeOnOtherRanks) {
     EXPECT_GT(steps.size(), kStopsAt);
   }
   EXPECT_GT(resumed, static_cast<int>(seeds) * 9 / 10);
+}
+
+// A drawn recipe in grains: without the keys that grains contradict, on ranks and under a strategy of one's own.
+class ElasticDraw {
+ public:
+  explicit ElasticDraw(const Setting& drawn) : recipe_(resolve_recipe(drawn)) {
+    unset("train", "grad_accum");
+    unset("train", "device_train_microbatch_size");
+    unset("precision", "reduce_dtype");
+    unset("sharding", "shard_size");
+    Setting& data = *recipe_.find("data");
+    for (Setting* section : {data.find("train"), data.find("eval")}) {
+      if (!section || !section->is_table() || !section->has("device_batch_size")) continue;
+      section->find("device_batch_size")->value = std::monostate();
+      overlay(*section, parse_recipe("batch_size = 6", "more.toml"));
+    }
+    overlay(recipe_, parse_recipe("[reproducibility]\nmode = 'elastic'\ngrains = 4\n[sharding]\n"
+                                  "reshard_after_forward = true\n[train]\nhang_timeout = '600sec'\n",
+                                  "more.toml"));
+  }
+
+  struct Result {
+    std::string digest, metrics;
+    bool operator==(const Result&) const = default;
+  };
+
+  // Throws UserError if a run does not take the recipe.
+  Result on(int ranks, const std::string& strategy) const {
+    const Scratch scratch;
+    LocalRunOptions options;
+    options.ranks = ranks;
+    options.run_dir = scratch.path("run");
+    options.live = options.quiet = true;
+    Setting recipe = recipe_;
+    overlay(recipe, parse_recipe("[sharding]\nstrategy = '" + strategy + "'\n" +
+                                     (strategy == "hybrid" ? "shard_size = 2\n" : ""),
+                                 "more.toml"));
+    if (train_in_one_process(recipe, options).exit_code != 0) return {"failed", ""};
+    return {inspect_digest(options.run_dir), metrics_of(options.run_dir)};
+  }
+
+ private:
+  void unset(const char* section, const char* key) {
+    Setting* const found = recipe_.find(section)->find(key);
+    if (found) found->value = std::monostate();
+  }
+
+  // All but what is measured.
+  static std::string metrics_of(const std::string& run_dir) {
+    std::istringstream lines(PosixDisk().read_text(run_dir + "/metrics.jsonl", 1 << 24));
+    std::string all;
+    for (std::string line; std::getline(lines, line);) {
+      nlohmann::json numbers = nlohmann::json::parse(line);
+      for (auto number = numbers.begin(); number != numbers.end();) {
+        const std::string& name = number.key();
+        const bool is_measured = name.ends_with("_ms") || name.ends_with("_per_s") || name == "since_start_s" ||
+                                 name.find("memory") != std::string::npos;
+        number = is_measured ? numbers.erase(number) : std::next(number);
+      }
+      all += numbers.dump() + "\n";
+    }
+    return all;
+  }
+
+  Setting recipe_;
+};
+
+TEST(ElasticDraws, HaveOneResultOnAnyRanksUnderAnyStrategy) {
+  const std::vector<std::pair<int, const char*>> worlds{
+      {2, "none"}, {3, "optimizer"}, {4, "gradients"}, {3, "full"}, {4, "hybrid"}, {4, "none"}, {2, "full"}};
+  const RecipeSpace space(read_recipe(TUTTI_SOURCE_DIR "/examples/faults/drawn.toml"));
+  const uint64_t seeds = is_nightly() ? 1000 : 10;
+  int compared = 0;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    try {
+      const ElasticDraw draw(space.draw(seed, 0, 2).recipe);
+      const ElasticDraw::Result alone = draw.on(1, "none");
+      for (uint64_t other = 2 * seed; other < 2 * seed + 2; ++other, ++compared) {
+        const auto& [ranks, strategy] = worlds[other % worlds.size()];
+        const ElasticDraw::Result found = draw.on(ranks, strategy);
+        EXPECT_EQ(found.digest, alone.digest) << "seed " << seed << ", " << strategy << " on " << ranks;
+        EXPECT_EQ(found.metrics, alone.metrics) << "seed " << seed << ", " << strategy << " on " << ranks;
+      }
+    } catch (const UserError& error) {
+      std::printf("  seed %d: %.200s\n", static_cast<int>(seed), error.headline().c_str());
+    }
+  }
+  EXPECT_GT(compared, static_cast<int>(seeds));
 }
 
 // So that a failed seed's recipe can be drawn again.
