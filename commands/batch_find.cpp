@@ -42,6 +42,9 @@ Setting with_batch(Setting recipe, int64_t samples, double limit_mb) {
   if (Setting& model = *recipe.find("model"); model.has("unfreeze"))
     set_key(model, "unfreeze", std::monostate());
   set_key(train, "eval_interval", std::string("0ba"));
+  Setting& grains = *recipe.find("reproducibility");
+  set_key(grains, "mode", std::string("fixed"));
+  set_key(grains, "grains", std::monostate());
   set_key(train, "grad_accum", int64_t{1});
   set_key(train, "device_train_microbatch_size", std::monostate());
   Setting& data = *recipe.find("data")->find("train");

@@ -31,6 +31,7 @@ Sampler::Sampler(const Plan& plan)
   TUTTI_ASSERT(plan.place.data_rank >= 0, "part " + std::to_string(plan.place.data_rank));
   TUTTI_ASSERT(!plan.per_rank_data || plan.global_batch % plan.place.data_world == 0,
                "the ranks do not divide the global batch");
+  TUTTI_ASSERT(!plan.per_rank_data || !plan.place.has_grains, "grains of per-rank data");
 }
 
 int64_t Sampler::batches() const {

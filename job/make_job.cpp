@@ -298,6 +298,8 @@ void require_different_names(const Evaluator& evaluator, const Model& model) {
 }
 
 void complete(const Job& job, const Model& model, Evaluator& evaluator) {
+  if (job.settings.reproducibility.is_elastic() && !evaluator.own.empty())
+    evaluator.loading.sampling.fail("contradicts reproducibility.mode = \"elastic\": samples then depend on ranks");
   evaluator.global_batch = global_batch(evaluator.loading, job, !evaluator.own.empty());
   if (evaluator.global_batch == 0) evaluator.global_batch = job.global_batch;
   const Sampler sampler = job.eval_sampler(evaluator, 0);

@@ -174,7 +174,6 @@ class Resumption {
     restore_tensors(trainee_, *tensors_, checkpoint_.folder, restoring);
     for (const std::string& line : report_) warn(line);
     if (imported_) complete(state);
-    if (!imported_) require_same_grains(parse(state), job_.recipe, checkpoint_.folder);
     if (restores_whole_model()) require_same_model(parse(state), job_.recipe, checkpoint_.folder);
     forget(state, [this](const std::string& name) { return load_.ignores(name); });
     return state;
@@ -237,6 +236,7 @@ class Resumption {
       throw UserError({folder},
                       "it was trained on other data than [data.train] names, or with other transforms; "
                       "load_weights_only = true starts anew from its weights");
+    if (!imported_) require_same_grains(parse(state), job_.recipe, folder);
     const auto mine = data_lines(job_.recipe);
     for (const std::string& line : data_lines(parse(state)))
       if (std::ranges::count(mine, line) == 0) refuse(folder, line);

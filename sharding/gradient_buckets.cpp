@@ -151,7 +151,10 @@ void GradientBuckets::fill(std::size_t parameter) {
     fill_with_nothing(views_[parameter]);
   else
     views_[parameter].zero_();
-  if (!casts(parameter) && grad.defined()) grad = views_[parameter];
+  if (grains_)
+    grad = at::Tensor();
+  else if (!casts(parameter) && grad.defined())
+    grad = views_[parameter];
   states_[parameter].filled = true;
 }
 

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "runtime/probe/probe.h"
+
 namespace tutti {
 
 at::Tensor TreeSum::add(std::size_t tensor, int64_t index, at::Tensor value, bool last) {
@@ -12,6 +14,7 @@ at::Tensor TreeSum::add(std::size_t tensor, int64_t index, at::Tensor value, boo
   std::size_t level = 0;
   for (; index & (int64_t{1} << level); ++level) {
     const at::Tensor left = std::exchange(partial[level], at::Tensor());
+    if (left.defined() != value.defined()) TUTTI_PROBE("grains: a gradient is missing in a grain");
     if (left.defined()) value = value.defined() ? left.add_(value) : left;
   }
   if (last) return value;

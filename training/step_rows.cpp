@@ -13,8 +13,7 @@ namespace tutti {
 
 StepRows::StepRows(State& state) : state_(state), place_(state.topology) {
   for (int part = 0; part < (place_.has_grains ? place_.data_parts : 1); ++part)
-    parts_.push_back(
-        {.place = place_.has_grains ? place_.data_rank + part * place_.data_stride : state.services->rank()});
+    parts_.push_back({.place = place_.data_rank + part * place_.data_stride});
 }
 
 void StepRows::begin_pass() {
@@ -40,6 +39,7 @@ void StepRows::add(const at::Tensor& rows, double loss_weight, std::size_t part)
 bool StepRows::gather(bool out_of_memory) {
   const int64_t places = place_.has_grains ? place_.data_world : state_.services->world();
   const int64_t weights = place_.has_grains ? places : 1;
+  if (!place_.has_grains) parts_.front().place = state_.services->rank();
   std::vector<at::Tensor> mine;
   for (Part& part : parts_) {
     mine.push_back(out_of_memory || part.rows.empty() ? at::Tensor() : at::cat(part.rows));
@@ -77,7 +77,8 @@ at::Tensor StepRows::sum_rows(const std::vector<at::Tensor>& mine, const at::Ten
                 width = counts.select(1, 1).max().item<int64_t>();
   const at::Tensor rows = at::zeros({all, width});
   for (std::size_t i = 0; i < mine.size(); ++i)
-    if (mine[i].defined()) rows.narrow(0, parts_[i].first, mine[i].size(0)).add_(mine[i]);
+    if (mine[i].defined()) rows.narrow(0, parts_[i].first, mine[i].size(0)).copy_(mine[i]);
+  if (place_.has_grains) rows.add_(0.0);
   state_.services->sum_over_ranks(rows.view({-1}));
   return rows.to(state_.device.where);
 }

@@ -34,7 +34,7 @@ class StepRows {
  private:
   // Of this rank: its samples, or a grain.
   struct Part {
-    int64_t place = 0;  // among the parts of all ranks
+    int64_t place = 0;  // among the parts of all ranks, from gather() on
     std::vector<at::Tensor> rows = {};
     double loss_weight = 0;
     int64_t first = 0;  // of its rows among those of all ranks

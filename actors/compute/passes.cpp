@@ -42,6 +42,14 @@ void probe_portion(const Portion& portion, const PortionPlan& plan, const Batch&
     TUTTI_PROBE("step: the last microbatch is smaller");
 }
 
+void probe_grain(const Portion& grain, const RankTopology& place) {
+  if (grain.samples > 0) return;
+  if (place.data_rank < place.data_world)
+    TUTTI_PROBE("grains: a short batch leaves a grain empty");
+  else
+    TUTTI_PROBE("grains: a rank computes none");
+}
+
 // An exception within a portion leaves its tensors in the state.
 void clear(State& state) {
   state.outputs = {};
@@ -58,6 +66,36 @@ void seed_events(const State& state, const Engine& engine, uint64_t pass) {
   seed_default_generators(pass == 0 ? draw.bits() : draw.fold_in(pass).bits(), state.device.where);
 }
 
+// Of a pass: the state's current part of the batch, and what listeners log there.
+class PartScope {
+ public:
+  PartScope(State& state, Engine& engine) : state_(state), engine_(engine), place_(state.topology.data_rank) {}
+  ~PartScope() {
+    state_.topology.data_rank = place_;
+    engine_.set_logging(true);
+  }
+  PartScope(const PartScope&) = delete;
+
+ private:
+  State& state_;
+  Engine& engine_;
+  const int place_;
+};
+
+// The rows of the verdict for this rank's grains.
+void set_grains(Pass& pass, const RankTopology& place, const TrainMetrics& metrics) {
+  const int64_t of_grain = Verdict::numbers_of_grain(std::ssize(pass.verdict.sums));
+  for (std::size_t i = 0; i < pass.parts.size(); ++i) {
+    const int64_t grain = place.data_rank + static_cast<int64_t>(i) * place.data_stride;
+    if (grain >= place.data_world) return;
+    const auto& [loss_sum, loss_weight, flops, listeners] = pass.parts[i];
+    const std::array numbers{loss_sum, loss_weight, flops};
+    auto row = std::ranges::copy(numbers, pass.verdict.grains.begin() + grain * of_grain).out;
+    row = std::ranges::copy(listeners, row).out;
+    std::ranges::copy(metrics.sums(i), row);
+  }
+}
+
 // Backward would add to old gradients.
 void drop_gradients(State& state) {
   for (auto& named : state.parameters) named.parameter->tensor.mutable_grad() = at::Tensor();
@@ -70,9 +108,9 @@ Passes::Passes(State& state, Engine& engine, Exchange& exchange, const PortionPl
       engine_(engine),
       exchange_(exchange),
       mark_(std::move(mark)),
-      place_(state.topology),
+      cut_{state.topology, state.global_batch},
       rows_(*state.model),
-      metrics_(state, place_.has_grains ? place_.data_parts : 1),
+      metrics_(state, cut_.place.has_grains ? cut_.place.data_parts : 1),
       runner_(std::make_unique<PortionRunner>(parts())) {
   if (state.model->compares_step()) rows_of_step_.emplace(state);
   context_.statistics = &found_;
@@ -85,8 +123,8 @@ PortionRunner::Parts Passes::parts() {
 }
 
 void Passes::set_plan(const PortionPlan& plan) {
-  plan_ = plan;
-  state_.grad_accum = place_.has_grains ? 1 : static_cast<int>(plan.count);
+  cut_.plan = plan;
+  state_.grad_accum = cut_.place.has_grains ? 1 : static_cast<int>(plan.count);
   runner_->drop();  // others come now, which need the memory
   statistics_ = statistics_size() > 0 ? at::zeros({statistics_size()}) : at::Tensor();
 }
@@ -109,6 +147,7 @@ Pass& Passes::run(const Closure::Move& move) {
   const bool first_pass = attempt_.passes++ == 0;
   {
     const MemoryScope scope(state_.device.memory_slot);
+    const PartScope part(state_, engine_);
     try {
       MemoryScope::pass_place();
       train_batch(move, first_pass);
@@ -126,8 +165,6 @@ Pass& Passes::run(const Closure::Move& move) {
   }
   found_.clear();
   clear(state_);
-  state_.topology.data_rank = place_.data_rank;
-  engine_.set_logging(true);
   if (!pass_->failed_allocation) return *pass_;
   abandon();
   Meter::give_back();  // for whoever else needs memory: libraries, other ranks
@@ -143,7 +180,7 @@ void Passes::begin_pass() {
     verdict.samples += static_cast<double>(part.batch.samples());
     verdict.tokens += static_cast<double>(state_.model->tokens(part.batch));
     verdict.flops += flops;
-    if (place_.has_grains)
+    if (cut_.place.has_grains)
       pass_->parts.push_back({.flops = flops,
                               .listeners = std::vector<double>(static_cast<std::size_t>(engine_.reductions()))});
   }
@@ -151,8 +188,8 @@ void Passes::begin_pass() {
   metrics_.reset();
   if (rows_of_step_) rows_of_step_->begin_pass();
   verdict.sums.assign(static_cast<std::size_t>(sums()), 0.0);
-  if (place_.has_grains)
-    verdict.grains.assign(static_cast<std::size_t>(place_.data_world * Verdict::numbers_of_grain(sums())), 0.0);
+  if (cut_.place.has_grains)
+    verdict.grains.assign(static_cast<std::size_t>(cut_.place.data_world * Verdict::numbers_of_grain(sums())), 0.0);
 }
 
 void Passes::train_batch(const Closure::Move& move, bool first_pass) {
@@ -174,38 +211,44 @@ void Passes::train_batch(const Closure::Move& move, bool first_pass) {
   for (std::size_t i = 0; i < parts.size(); ++i) {
     const Part part = std::exchange(parts[i], {});
     set_part(i, part);
-    for (const Portion& portion : portions_of_part(i, part)) {
+    for (const Portion& portion : cut_.portions(i, part)) {
       exchange_.begin_portion(portion);
       if (trains) train(part, portion);
       exchange_.end_portion();
     }
-    if (place_.has_grains && first_pass) engine_.contribute(pass_->parts[i].listeners);
+    if (cut_.place.has_grains && first_pass) engine_.contribute(pass_->parts[i].listeners);
   }
   exchange_.end_pass();
   metrics_.add_to(pass_->numbers);
   const auto listener_sums = static_cast<std::size_t>(engine_.reductions());
-  if (!place_.has_grains && first_pass)
+  if (!cut_.place.has_grains && first_pass)
     engine_.contribute(std::span(pass_->verdict.sums).first(listener_sums));
 }
 
-std::vector<Portion> Passes::portions_of_part(std::size_t index, const Part& part) const {
-  const Portion whole{static_cast<int64_t>(index), part.first, part.batch.samples(), index + 1 == attempt_.parts.size()};
-  return place_.has_grains ? std::vector{whole} : portions_of(whole, plan_);
+std::vector<Portion> Passes::Cut::portions(std::size_t index, const Part& part) const {
+  const auto i = static_cast<int64_t>(index);
+  const Portion whole{i, part.first, part.batch.samples(), i + 1 == place.data_parts};
+  return place.has_grains ? std::vector{whole} : portions_of(whole, plan);
+}
+
+int64_t Passes::Cut::portion_size(const Part& part) const {
+  return place.has_grains ? largest_part(global_batch, place.data_world)
+                          : plan.portion_size(part.batch.samples());
 }
 
 void Passes::set_part(std::size_t index, const Part& part) {
   begin_at(part.first);
   state_.batch = part.batch;
   state_.kept_samples = part.kept_samples;
-  state_.topology.data_rank = place_.data_rank + static_cast<int>(index) * place_.data_stride;
+  state_.topology.data_rank = cut_.place.data_rank + static_cast<int>(index) * cut_.place.data_stride;
   engine_.set_logging(index == 0);  // rank 0's first part is the first of all, on any number of ranks
-  state_.device_train_microbatch_size =
-      place_.has_grains ? part.batch.samples() : plan_.portion_size(part.batch.samples());
+  state_.device_train_microbatch_size = cut_.portion_size(part);
 }
 
 // The events before the portions. Returns the part as it is trained on in this pass.
 Passes::Part Passes::run_events(std::size_t index, bool first_pass) {
   Part& part = attempt_.parts[index];
+  if (cut_.place.has_grains) part.batch = aligned(part.batch);
   set_part(index, part);
   seed_events(state_, engine_, first_pass ? 0 : 1);
   if (first_pass) {
@@ -217,7 +260,7 @@ Passes::Part Passes::run_events(std::size_t index, bool first_pass) {
     part = {state_.batch, state_.first_sample, state_.kept_samples};
   }
   engine_.run_event(Event::kBeforeTrainBatch);
-  store_statistics(place_.has_grains ? static_cast<int64_t>(index) : 0);  // of listeners' own passes
+  store_statistics(cut_.place.has_grains ? static_cast<int64_t>(index) : 0);  // of listeners' own passes
   return {state_.batch, part.first, state_.kept_samples};
 }
 
@@ -261,7 +304,7 @@ bool Passes::find_rows(const std::vector<Part>& parts) {
   const at::NoGradGuard no_grad;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     set_part(i, parts[i]);
-    for (const Portion& portion : portions_of_part(i, parts[i])) {
+    for (const Portion& portion : cut_.portions(i, parts[i])) {
       if (portion.samples == 0) break;
       begin_forward(parts[i], portion);
       rows_of_step_->add(state_.model->rows(state_.forward(state_.batch)), runner_->loss_weight(), i);
@@ -285,10 +328,13 @@ void Passes::begin_forward(const Part& part, const Portion& portion) {
 }
 
 void Passes::train(const Part& part, const Portion& portion) {
-  if (!place_.has_grains) probe_portion(portion, plan_, part.batch);
+  if (cut_.place.has_grains)
+    probe_grain(portion, cut_.place);
+  else
+    probe_portion(portion, cut_.plan, part.batch);
   if (portion.samples == 0) return;
   begin_forward(part, portion);
-  const auto index = static_cast<std::size_t>(place_.has_grains ? portion.index : 0);
+  const auto index = static_cast<std::size_t>(cut_.place.has_grains ? portion.index : 0);
   if (rows_of_step_) state_.batch = rows_of_step_->add_to(state_.batch, portion.first - part.first, index);
   metrics_.begin_part(index);
   runner_->run(portion, *pass_);
@@ -302,21 +348,8 @@ void Passes::store_statistics(int64_t portion) {
 
 void Passes::read_numbers() {
   pass_->numbers.read();
-  if (place_.has_grains) return set_grains(pass_->verdict);
+  if (cut_.place.has_grains) return set_grains(*pass_, cut_.place, metrics_);
   std::ranges::copy(metrics_.sums(), pass_->verdict.sums.begin() + engine_.reductions());
-}
-
-void Passes::set_grains(Verdict& verdict) const {
-  const int64_t of_grain = Verdict::numbers_of_grain(sums());
-  for (std::size_t i = 0; i < pass_->parts.size(); ++i) {
-    const int64_t grain = place_.data_rank + static_cast<int64_t>(i) * place_.data_stride;
-    if (grain >= place_.data_world) return;
-    const auto& [loss_sum, loss_weight, flops, listeners] = pass_->parts[i];
-    const std::array numbers{loss_sum, loss_weight, flops};
-    auto row = std::ranges::copy(numbers, verdict.grains.begin() + grain * of_grain).out;
-    row = std::ranges::copy(listeners, row).out;
-    std::ranges::copy(metrics_.sums(i), row);
-  }
 }
 
 void Passes::use_sums(std::span<const double> sums, bool with_listeners) {
@@ -327,8 +360,8 @@ void Passes::use_sums(std::span<const double> sums, bool with_listeners) {
 
 void Passes::apply_statistics(const at::Tensor& by_rank) {
   at::Tensor gathered = by_rank;
-  if (place_.data_stride > 1)
-    gathered = by_rank.view({by_rank.size(0), place_.data_parts, -1}).transpose(0, 1).contiguous();
+  if (cut_.place.data_stride > 1)
+    gathered = by_rank.view({by_rank.size(0), cut_.place.data_parts, -1}).transpose(0, 1).contiguous();
   if (state_.device.is_cpu()) return rows_.apply(gathered);
   const at::Tensor staged = staging_memory(gathered.sizes(), gathered.scalar_type(), state_.device);
   rows_.apply(staged.copy_(gathered), state_.device);

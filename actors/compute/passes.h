@@ -57,9 +57,9 @@ class Passes {
   // Frees the memory of the step, after its gradients are used or the step is skipped.
   void free_step();
 
-  const PortionPlan& plan() const { return plan_; }
+  const PortionPlan& plan() const { return cut_.plan; }
   void set_plan(const PortionPlan& plan);
-  int64_t statistics_size() const { return plan_.count * rows_.size(); }
+  int64_t statistics_size() const { return cut_.plan.count * rows_.size(); }
   int64_t sums() const { return engine_.reductions() + std::ssize(metrics_.sums()); }  // of Verdict::sums
   double loss_weight_of(const Batch& on_host) const { return runner_->loss_weight_of(on_host); }
 
@@ -82,17 +82,24 @@ class Passes {
     std::vector<Part> parts;
     int passes = 0;  // begun
   };
+  // How batches are cut into parts, and parts into portions. A grain is one portion.
+  struct Cut {
+    const RankTopology place;  // of this rank, without a current part
+    const int64_t global_batch;
+    PortionPlan plan = {};
+
+    std::vector<Portion> portions(std::size_t index, const Part& part) const;
+    int64_t portion_size(const Part& part) const;
+  };
 
   PortionRunner::Parts parts();
   void begin_pass();
   void train_batch(const Closure::Move& move, bool first_pass);
   Part run_events(std::size_t index, bool first_pass);
   bool find_rows(const std::vector<Part>& parts);
-  std::vector<Portion> portions_of_part(std::size_t index, const Part& part) const;
   void train(const Part& part, const Portion& portion);
   void begin_forward(const Part& part, const Portion& portion);
   void store_statistics(int64_t portion);
-  void set_grains(Verdict& verdict) const;
   void begin_at(int64_t first_sample);
   void set_part(std::size_t index, const Part& part);
   void abandon();
@@ -101,8 +108,7 @@ class Passes {
   Engine& engine_;
   Exchange& exchange_;
   Mark mark_;
-  const RankTopology place_;  // of the state, without a current part
-  PortionPlan plan_;
+  Cut cut_;
   Attempt attempt_;
   HostCopies host_;  // of the batch as it came
   std::optional<Pass> pass_;

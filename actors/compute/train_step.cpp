@@ -312,6 +312,7 @@ bool TrainStep::commit() try {
 // On a device the update need not wait for the numbers, if no listener or closure looks at them before: its
 // kernels do nothing where facts_.skip is 1. Engine::acts also counts callbacks, destinations and reductions.
 bool TrainStep::updates_first() const {
+  if (state_.topology.has_grains) return false;  // the sum of weights has the order of grains in the verdict
   return state_.device.runs_ahead() && !state_.closure_step && state_.optimizer->skips_on_device() &&
          !with_.engine.acts(Event::kAfterTrainBatch);
 }

@@ -86,7 +86,9 @@ void sum_over_ranks(const State& state, MetricsOfParts& parts, Counts& counts) {
   double* const sums = copy_from(kept, std::ranges::copy(all, numbers).out);
   for (std::size_t part = 0; part < parts.size(); ++part) {
     const int64_t of = place.has_grains ? place.data_rank + static_cast<int64_t>(part) * place.data_stride : 0;
-    if (of < rows) copy_from(sums_of(parts[part], false), sums + of * row);
+    const Places of_part = sums_of(parts[part], false);
+    TUTTI_ASSERT(count_of(of_part) == row, "a metric keeps measurements, and does not say so");
+    if (of < rows) copy_from(of_part, sums + of * row);
   }
   services.sum_over_ranks(values);
   counts = {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], std::move(counts.failure)};
@@ -153,7 +155,7 @@ class BatchEvaluation {
       const int64_t most = std::min({fits_, planned_, alone ? samples : largest_});
       fits_ = (most + 1) / 2;
       if (most > 1 && !state_.topology.has_grains) continue;
-      TUTTI_PROBE("evaluation: memory ran out with one sample at a time");
+      if (most == 1) TUTTI_PROBE("evaluation: memory ran out with one sample at a time");
       counts.too_large = failure ? 1 : 0;
       if (failure) counts.failure = ": " + reason_of_lack(*failure);
       return false;
@@ -164,6 +166,7 @@ class BatchEvaluation {
   // Of a batch that may be empty. Returns the error if memory ran out on this rank.
   std::optional<std::string> attempt(const Batch& batch) {
     if (rows_) rows_->begin_pass();
+    engine_.set_logging(true);
     auto failure = state_.services->attempt([&] {
       const auto work = [&] { evaluate_batch(batch); };
       const int64_t forwards = forwards_ * std::ssize(portions(largest_)) * std::ssize(metrics_);
@@ -197,9 +200,11 @@ class BatchEvaluation {
     int64_t begin = 0;
     for (part_ = 0; part_ < metrics_.size(); ++part_) {
       const int64_t samples = parts_[part_].samples;
-      if (samples > 0) forward_part(batch.narrow(begin, samples));
+      engine_.set_logging(part_ == 0);
+      if (samples > 0) forward_part(aligned(batch.narrow(begin, samples)));
       begin += samples;
     }
+    engine_.set_logging(true);
   }
 
   void forward_part(const Batch& batch) {
