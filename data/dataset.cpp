@@ -26,7 +26,8 @@ uint64_t digest_of_samples(const Dataset& data) {
 }
 
 Sampler::Sampler(const Plan& plan)
-    : plan_(plan), stride_(plan.per_rank_data ? plan.global_batch / plan.place.data_world : plan.global_batch) {
+    : plan_(plan),
+      stride_(plan.per_rank_data ? plan.global_batch / plan.place.data_world : plan.global_batch) {
   TUTTI_ASSERT(plan.samples >= 0 && plan.global_batch > 0 && plan.place.data_world > 0, "an empty plan");
   TUTTI_ASSERT(plan.place.data_rank >= 0, "part " + std::to_string(plan.place.data_rank));
   TUTTI_ASSERT(!plan.per_rank_data || plan.global_batch % plan.place.data_world == 0,

@@ -5,8 +5,6 @@
 namespace tutti {
 namespace {
 
-constexpr uintptr_t kAlignment = 64;
-
 void cut(const Portion& batch, int64_t most, std::vector<Portion>& portions) {
   for (int64_t begin = 0; begin < batch.samples; begin += most)
     portions.push_back({std::ssize(portions), batch.first + begin, std::min(most, batch.samples - begin)});
@@ -52,12 +50,6 @@ std::vector<Portion> portions_of(const Portion& batch, int64_t most, int64_t fit
   for (const Portion& portion : planned) cut(portion, fits, portions);
   for (Portion& portion : portions) portion.last = portion.index + 1 == std::ssize(portions);
   return portions;
-}
-
-Batch aligned(const Batch& batch) {
-  return batch.map([](const at::Tensor& array) {
-    return reinterpret_cast<uintptr_t>(array.const_data_ptr()) % kAlignment == 0 ? array : array.clone();
-  });
 }
 
 Batch samples_of(const Batch& batch, int64_t first, const Portion& portion) {

@@ -42,10 +42,6 @@ std::vector<Portion> portions_of(const Portion& batch, const PortionPlan& plan);
 // memory; the last of each cut may be smaller, none is empty.
 std::vector<Portion> portions_of(const Portion& batch, int64_t most, int64_t fits);
 
-// The batch, with copies of arrays that do not begin at a multiple of 64 bytes: kernels may round otherwise
-// there.
-Batch aligned(const Batch& batch);
-
 // The samples of the portion. `first`: the place of the batch's first sample in the global batch.
 Batch samples_of(const Batch& batch, int64_t first, const Portion& portion);
 

@@ -56,7 +56,8 @@ int64_t global_batch(const DataSettings& data, const Job& job, bool own) {
   const Setting& key = data.batch_size.key;
   const int64_t size = data.batch_size->value_or(0);
   if (size == 0) return 0;
-  if (size < world) key.fail("expected a sample for each of " + std::to_string(world) +
+  if (size < world)
+    key.fail("expected a sample for each of " + std::to_string(world) +
              (job.settings.reproducibility.is_elastic() ? " grains" : " ranks") + " at least");
   if (own && size % world != 0)
     key.fail("expected a multiple of the number of ranks, " + std::to_string(world) +
@@ -299,7 +300,8 @@ void require_different_names(const Evaluator& evaluator, const Model& model) {
 
 void complete(const Job& job, const Model& model, Evaluator& evaluator) {
   if (job.settings.reproducibility.is_elastic() && !evaluator.own.empty())
-    evaluator.loading.sampling.fail("contradicts reproducibility.mode = \"elastic\": samples then depend on ranks");
+    evaluator.loading.sampling.fail(
+        "contradicts reproducibility.mode = \"elastic\": samples then depend on ranks");
   evaluator.global_batch = global_batch(evaluator.loading, job, !evaluator.own.empty());
   if (evaluator.global_batch == 0) evaluator.global_batch = job.global_batch;
   const Sampler sampler = job.eval_sampler(evaluator, 0);

@@ -12,7 +12,8 @@ void require_elastic(const RunSettings& settings, const Setting& recipe) {
   if (!settings.reproducibility.is_elastic()) return;
   const auto refuse = [&elastic](bool is_set, const Setting& key, const std::string& why) {
     if (is_set)
-      key.fail("contradicts " + elastic.key.path + " = \"elastic\" (" + elastic.key.position.text() + "): " + why);
+      key.fail("contradicts " + elastic.key.path + " = \"elastic\" (" + elastic.key.position.text() +
+               "): " + why);
   };
   const Setting& train = recipe.at("train");
   const Setting& size = train.at("device_train_microbatch_size");

@@ -11,13 +11,17 @@ namespace tutti {
 namespace {
 
 RankTopology with_grains(RankTopology place, ShardingStrategy strategy, int grains) {
-  const int computing = std::min(static_cast<int>(std::bit_floor(static_cast<unsigned>(place.world))), grains);
-  const bool sums_before_ranks = strategy == ShardingStrategy::kNone || strategy == ShardingStrategy::kOptimizer;
+  const int computing =
+      std::min(static_cast<int>(std::bit_floor(static_cast<unsigned>(place.world))), grains);
+  const bool sums_before_ranks =
+      strategy == ShardingStrategy::kNone || strategy == ShardingStrategy::kOptimizer;
   place.has_grains = true;
   place.data_world = grains;
   place.data_parts = grains / computing;
   place.data_stride = sums_before_ranks ? 1 : computing;
-  place.data_rank = place.rank >= computing ? grains : sums_before_ranks ? place.rank * place.data_parts : place.rank;
+  place.data_rank = place.rank >= computing ? grains
+                    : sums_before_ranks     ? place.rank * place.data_parts
+                                            : place.rank;
   return place;
 }
 

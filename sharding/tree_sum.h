@@ -16,8 +16,8 @@ class TreeSum {
  public:
   explicit TreeSum(std::size_t tensors) : partial_(tensors) {}
 
-  // Takes value `index` of a tensor, and may write its memory. Returns the whole sum if it is the `last`, else
-  // an undefined tensor. A last value that is undefined may give an undefined sum.
+  // Takes value `index` of a tensor, and may write its memory. Returns the whole sum if it is the `last`,
+  // else an undefined tensor. A last value that is undefined may give an undefined sum.
   at::Tensor add(std::size_t tensor, int64_t index, at::Tensor value, bool last);
 
   // Forgets all values.

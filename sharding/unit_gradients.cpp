@@ -19,8 +19,8 @@ bool wants_gradient(const NamedParameter& named) { return named.parameter->tenso
 }  // namespace
 
 UnitGradients::UnitGradients(std::vector<NamedParameter> parameters, const std::vector<at::Tensor>& like,
-                             const std::vector<Unit>& units, std::optional<at::ScalarType> dtype,
-                             bool grains, Owner& owner)
+                             const std::vector<Unit>& units, std::optional<at::ScalarType> dtype, bool grains,
+                             Owner& owner)
     : parameters_(std::move(parameters)),
       bucket_of_(parameters_.size(), kNone),
       used_(parameters_.size(), false),

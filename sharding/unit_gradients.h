@@ -31,8 +31,8 @@ class UnitGradients {
   };
 
   // Sets a hook on every parameter that requires a gradient; other parameters have no place, even after a
-  // later thaw. `dtype`: of the buckets; nullopt: of `like`, tensors with the parameters' sizes and strides. `grains`:
-  // portions are grains, where a missing gradient changes no bit.
+  // later thaw. `dtype`: of the buckets; nullopt: of `like`, tensors with the parameters' sizes and strides.
+  // `grains`: portions are grains, where a missing gradient changes no bit.
   UnitGradients(std::vector<NamedParameter> parameters, const std::vector<at::Tensor>& like,
                 const std::vector<Unit>& units, std::optional<at::ScalarType> dtype, bool grains,
                 Owner& owner);

@@ -182,25 +182,25 @@ Kind<PrecisionSettings> PrecisionSettings::kind() {
 
 Kind<ReproducibilitySettings> ReproducibilitySettings::kind() {
   using Settings = ReproducibilitySettings;
-  return {"reproducibility",
-          "On what the bits of a run depend.",
-          {option("mode", &Settings::mode,
-                  "fixed: the same bits in each run on as many ranks; elastic: on any number of ranks, under "
-                  "every strategy, and when resumed on another number",
-                  {{"fixed", Mode::kFixed}, {"elastic", Mode::kElastic}}),
-           option("grains", &Settings::grains,
-                  "with elastic: the parts of a global batch that each go through the model alone; a power of "
-                  "two, and the most ranks that compute. Other grains give other bits")
-               .may_be_absent()
-               .at_least(1)
-               .at_most(4096)}};
+  return {
+      "reproducibility",
+      "On what the bits of a run depend.",
+      {option("mode", &Settings::mode,
+              "fixed: the same bits in each run on as many ranks; elastic: on any number of ranks, under "
+              "every strategy, and when resumed on another number",
+              {{"fixed", Mode::kFixed}, {"elastic", Mode::kElastic}}),
+       option("grains", &Settings::grains,
+              "with elastic: the parts of a global batch that each go through the model alone; a power of "
+              "two, and the most ranks that compute. Other grains give other bits")
+           .may_be_absent()
+           .at_least(1)
+           .at_most(4096)}};
 }
 
 ReproducibilitySettings ReproducibilitySettings::read(const Setting& section) {
   ReproducibilitySettings settings = kind().read(section);
   if (!settings.is_elastic()) {
-    if (!settings.grains.is_absent())
-      settings.grains.fail("it needs mode = \"elastic\"");
+    if (!settings.grains.is_absent()) settings.grains.fail("it needs mode = \"elastic\"");
     return settings;
   }
   if (settings.grains.is_absent())

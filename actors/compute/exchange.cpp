@@ -25,6 +25,9 @@ std::vector<Unit> units_of(const State& state, const ShardingSettings& settings)
   });
 }
 
+// In the verdict; 0: batches are cut by ranks.
+int64_t grains_of(const State& state) { return state.topology.has_grains ? state.topology.data_world : 0; }
+
 // On a device: 0 if all losses and gradients of the rank are finite. The pass learns later whether gradients
 // are not. Overwrites the losses.
 at::Tensor bad_numbers(const State& state, Pass& pass) {
@@ -70,7 +73,8 @@ void Exchange::plan(const PassShape& shape) {
   trained_ = std::move(trained);
   shape_ = shape;
   if (changed) gradients_->follow_frozen(trained_);
-  numbers_.verdict = at::zeros({Verdict::numbers(state_.topology.world, shape.sums, grains())}, at::kDouble);
+  numbers_.verdict =
+      at::zeros({Verdict::numbers(state_.topology.world, shape.sums, grains_of(state_))}, at::kDouble);
   if (state_.device.runs_ahead()) {
     numbers_.facts = at::zeros({3}, at::kDouble);
     numbers_.flag = at::zeros({1}, state_.device.options());
@@ -233,14 +237,16 @@ PassResult Exchange::agree(Pass& mine) {
     }
   }
   if (!sync_) {
-    const at::Tensor statistics = mine.statistics.defined() ? mine.statistics.clone().unsqueeze(0) : at::Tensor();
-    return {grains() > 0 ? Verdict::decode(verdict.encode(0, 1), 1, grains()) : verdict, statistics};
+    const at::Tensor statistics =
+        mine.statistics.defined() ? mine.statistics.clone().unsqueeze(0) : at::Tensor();
+    return {grains_of(state_) > 0 ? Verdict::decode(verdict.encode(0, 1), 1, grains_of(state_)) : verdict,
+            statistics};
   }
   verdict.unused = static_cast<double>(gradients_->unused());
   numbers_.verdict.copy_(verdict.encode(state_.topology.rank, state_.topology.world));
   if (numbers_.statistics.defined()) numbers_.statistics.copy_(mine.statistics);
   const bool finite = sync_->finish_pass();
-  PassResult all{Verdict::decode(numbers_.verdict, state_.topology.world, grains()), {}};
+  PassResult all{Verdict::decode(numbers_.verdict, state_.topology.world, grains_of(state_)), {}};
   if (!finite && !unsharding_ && !on_device) all.verdict.overflow = state_.topology.world;
   if (numbers_.gathered.defined()) all.statistics = numbers_.gathered.clone();
   return all;

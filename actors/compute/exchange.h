@@ -125,8 +125,6 @@ class Exchange {
     int facts_at = 0, flag_at = 0;  // in the plan
   };
 
-  // In the verdict; 0: batches are cut by ranks.
-  int64_t grains() const { return state_.topology.has_grains ? state_.topology.data_world : 0; }
   void set_training_plan();
   void plan_check(std::vector<PlanEntry>& entries);
   PassResult agree(Pass& mine);

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "data/aligned.h"
 #include "runtime/error.h"
 #include "runtime/probe/probe.h"
 #include "runtime/random.h"
@@ -69,7 +70,8 @@ void seed_events(const State& state, const Engine& engine, uint64_t pass) {
 // Of a pass: the state's current part of the batch, and what listeners log there.
 class PartScope {
  public:
-  PartScope(State& state, Engine& engine) : state_(state), engine_(engine), place_(state.topology.data_rank) {}
+  PartScope(State& state, Engine& engine)
+      : state_(state), engine_(engine), place_(state.topology.data_rank) {}
   ~PartScope() {
     state_.topology.data_rank = place_;
     engine_.set_logging(true);
@@ -181,15 +183,16 @@ void Passes::begin_pass() {
     verdict.tokens += static_cast<double>(state_.model->tokens(part.batch));
     verdict.flops += flops;
     if (cut_.place.has_grains)
-      pass_->parts.push_back({.flops = flops,
-                              .listeners = std::vector<double>(static_cast<std::size_t>(engine_.reductions()))});
+      pass_->parts.push_back(
+          {.flops = flops, .listeners = std::vector<double>(static_cast<std::size_t>(engine_.reductions()))});
   }
   if (statistics_.defined()) pass_->statistics = statistics_.zero_();
   metrics_.reset();
   if (rows_of_step_) rows_of_step_->begin_pass();
   verdict.sums.assign(static_cast<std::size_t>(sums()), 0.0);
   if (cut_.place.has_grains)
-    verdict.grains.assign(static_cast<std::size_t>(cut_.place.data_world * Verdict::numbers_of_grain(sums())), 0.0);
+    verdict.grains.assign(static_cast<std::size_t>(cut_.place.data_world * Verdict::numbers_of_grain(sums())),
+                          0.0);
 }
 
 void Passes::train_batch(const Closure::Move& move, bool first_pass) {

@@ -50,7 +50,8 @@ void PortionRunner::note_loss(const Portion& portion, double weight, Pass& pass)
   const bool checked_there = with_.state.device.runs_ahead();
   Verdict& mine = pass.verdict;
   mine.loss_weight += weight;
-  Pass::Part* const part = pass.parts.empty() ? nullptr : &pass.parts.at(static_cast<std::size_t>(portion.index));
+  Pass::Part* const part =
+      pass.parts.empty() ? nullptr : &pass.parts.at(static_cast<std::size_t>(portion.index));
   if (part) part->loss_weight = weight;
   pass.numbers.add(loss, [&mine, part, weight, checked_there](std::span<const double> value) {
     const bool finite = checked_there ? std::isfinite(static_cast<float>(value[0])) : std::isfinite(value[0]);

@@ -71,11 +71,11 @@ void StepMemory::shrink(const Pass& mine, const BatchReady& ready, Exchange& exc
       TUTTI_PROBE("verdict: memory ran out with one sample at a time");
     else
       TUTTI_PROBE("verdict: memory ran out with a set number of microbatches");
-    const std::string why = accumulation_.automatic()
-                                ? " with one sample at a time, and there is nothing smaller"
-                            : state_.topology.has_grains
-                                ? " with a grain; more reproducibility.grains are smaller, and have other bits"
-                                : "; grad_accum = \"auto\" would continue in smaller microbatches";
+    const std::string why =
+        accumulation_.automatic() ? " with one sample at a time, and there is nothing smaller"
+        : state_.topology.has_grains
+            ? " with a grain; more reproducibility.grains are smaller, and have other bits"
+            : "; grad_accum = \"auto\" would continue in smaller microbatches";
     throw AgreedOutOfMemory(EndKind::kOutOfMemoryInStep, who + why + held);
   }
   log_.warning(who + "; grad_accum is now " + std::to_string(plan().count));

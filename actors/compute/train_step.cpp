@@ -64,8 +64,8 @@ void TrainStep::use_plan() {
     TUTTI_PROBE("accumulation: the recipe sets another number at this step");
   if (plan != passes_->plan()) passes_->set_plan(plan);
   const int64_t row_forwards = state_.model->compares_step() ? plan.count : 0;
-  exchange_->plan(
-      {with_.engine.forwards() * state_.topology.data_parts + row_forwards, plan.count, passes_->statistics_size(), passes_->sums()});
+  exchange_->plan({with_.engine.forwards() * state_.topology.data_parts + row_forwards, plan.count,
+                   passes_->statistics_size(), passes_->sums()});
 }
 
 // Thrown, through closures, if the step must not be committed.
@@ -206,7 +206,8 @@ bool TrainStep::attempt(const BatchReady& ready, double lr) {
   const RankTopology& place = state_.topology;
   passes_->begin_attempt(ready.copy.batch,
                          place.has_grains ? parts_of_rank(ready.global_samples, place)
-                                          : std::vector<Portion>{{.first = ready.first_sample, .samples = ready.batch.samples()}},
+                                          : std::vector<Portion>{{.first = ready.first_sample,
+                                                                  .samples = ready.batch.samples()}},
                          ready.batch);
   if (!pass()) return false;
   state_.optimizer->set_lr(lr);

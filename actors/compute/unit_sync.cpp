@@ -95,7 +95,8 @@ class UnitSums {
     for (int64_t half = portions / 2; tree && (half >> partial_.size()) > 0;) {
       auto& level = partial_.emplace_back();
       for (std::size_t b = 0; b < places_.size(); ++b)
-        level.push_back(at::empty({places_[b].largest}, state_.device.options(gradients_.buckets()[b].dtype)));
+        level.push_back(
+            at::empty({places_[b].largest}, state_.device.options(gradients_.buckets()[b].dtype)));
       count_bytes(level);
     }
     if (!parts_.empty()) return;

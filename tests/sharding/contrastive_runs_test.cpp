@@ -204,7 +204,8 @@ TEST_F(ContrastiveRuns, OfGrainsHaveOneResultOnAnyRanks) {
     return ShardedJob{grains, folder_.path("grains" + std::to_string(runs_++))}.run(sharded);
   };
   const ShardedRun alone = run({"none", 1});
-  for (const Sharded& sharded : std::vector<Sharded>{{"none", 2}, {"none", 3}, {"full", 2}, {"gradients", 4}}) {
+  for (const Sharded& sharded :
+       std::vector<Sharded>{{"none", 2}, {"none", 3}, {"full", 2}, {"gradients", 4}}) {
     const ShardedRun other = run(sharded);
     EXPECT_EQ(other.digest, alone.digest) << sharded.text();
     EXPECT_EQ(other.metrics, alone.metrics) << sharded.text();

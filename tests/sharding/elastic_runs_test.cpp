@@ -105,11 +105,21 @@ void expect_one_result(const std::string& recipe, const std::vector<Sharded>& al
   }
 }
 
-const std::vector<Sharded> kAll{{"none", 2},      {"none", 3},     {"none", 4},
-                                {"none", 8},      {"optimizer", 2}, {"optimizer", 5},
-                                {"gradients", 2}, {"gradients", 3}, {"gradients", 4},
-                                {"full", 2},      {"full", 3},      {"full", 4},
-                                {"full", 8},      {"full", 5},     {"hybrid", 4, "shard_size = 2\n"},
+const std::vector<Sharded> kAll{{"none", 2},
+                                {"none", 3},
+                                {"none", 4},
+                                {"none", 8},
+                                {"optimizer", 2},
+                                {"optimizer", 5},
+                                {"gradients", 2},
+                                {"gradients", 3},
+                                {"gradients", 4},
+                                {"full", 2},
+                                {"full", 3},
+                                {"full", 4},
+                                {"full", 8},
+                                {"full", 5},
+                                {"hybrid", 4, "shard_size = 2\n"},
                                 {"hybrid", 6, "shard_size = 2\n"}};
 const std::vector<Sharded> kSome{{"none", 2}, {"none", 3}, {"optimizer", 4}, {"gradients", 2}, {"full", 3}};
 
@@ -149,12 +159,14 @@ TEST(ElasticRuns, OfLowRanksAndProgramsHaveOneResult) {
 
 TEST(ElasticRuns, HaveOneResultInSixteenBits) {
   expect_one_result(kNet + steps(10) + "precision = 'amp_bf16'\n" + grains(4), worlds());
-  expect_one_result(kNet + steps(10) + "precision = 'amp_fp16'\n[precision]\ninit_scale = 1e9\n" + grains(4), worlds());
+  expect_one_result(kNet + steps(10) + "precision = 'amp_fp16'\n[precision]\ninit_scale = 1e9\n" + grains(4),
+                    worlds());
 }
 
 TEST(ElasticRuns, HaveOneResultWithAlgorithms) {
   for (const char* algorithm : {"ema", "sam", "mixup", "label_smoothing", "selective_backprop"})
-    expect_one_result(kEvaluated + steps(8) + "[[algorithms]]\nkind = '" + algorithm + "'\n" + grains(4), worlds());
+    expect_one_result(kEvaluated + steps(8) + "[[algorithms]]\nkind = '" + algorithm + "'\n" + grains(4),
+                      worlds());
 }
 
 TEST(ElasticRuns, ResumeOnOtherRanks) {
@@ -166,7 +178,8 @@ TEST(ElasticRuns, ResumeOnOtherRanks) {
   for (const int ranks : {4, 3, 1}) {
     const Scratch folder;
     ShardedJob{recipe(5), folder.path()}.run({"none", 4});
-    EXPECT_EQ((ShardedJob{recipe(9), folder.path(), "auto"}.run({"full", ranks}).digest), undisturbed) << ranks;
+    EXPECT_EQ((ShardedJob{recipe(9), folder.path(), "auto"}.run({"full", ranks}).digest), undisturbed)
+        << ranks;
   }
 }
 

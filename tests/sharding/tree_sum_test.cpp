@@ -64,7 +64,9 @@ TEST(TreeSum, AMissingValueChangesNoBit) {
   const at::Tensor value = at::tensor({0.0F, -0.0F, 1.5F, -2.0F});
   const at::Tensor nothing = at::zeros({4});
   fill_with_nothing(nothing);
-  const auto same_bits = [&](const at::Tensor& other) { return other.view(at::kInt).equal(value.view(at::kInt)); };
+  const auto same_bits = [&](const at::Tensor& other) {
+    return other.view(at::kInt).equal(value.view(at::kInt));
+  };
   EXPECT_TRUE(same_bits(sum_of({{}, value, {}, {}})));
   EXPECT_TRUE(same_bits(sum_of({value, {}, {}, {}})));
   EXPECT_TRUE(same_bits(ordered({nothing, value, nothing})));

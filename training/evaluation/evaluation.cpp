@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/aligned.h"
 #include "data/dataset.h"
 #include "models/layers/lent_zeros.h"
 #include "runtime/error.h"
@@ -85,7 +86,8 @@ void sum_over_ranks(const State& state, MetricsOfParts& parts, Counts& counts) {
   double* const numbers = values.data_ptr<double>();
   double* const sums = copy_from(kept, std::ranges::copy(all, numbers).out);
   for (std::size_t part = 0; part < parts.size(); ++part) {
-    const int64_t of = place.has_grains ? place.data_rank + static_cast<int64_t>(part) * place.data_stride : 0;
+    const int64_t of =
+        place.has_grains ? place.data_rank + static_cast<int64_t>(part) * place.data_stride : 0;
     const Places of_part = sums_of(parts[part], false);
     TUTTI_ASSERT(count_of(of_part) == row, "a metric keeps measurements, and does not say so");
     if (of < rows) copy_from(of_part, sums + of * row);
@@ -256,7 +258,7 @@ class BatchEvaluation {
   const int64_t forwards_;  // of a portion, at most
   const int64_t largest_;   // the most samples of a batch on any rank
   const bool together_;
-  std::optional<StepRows> rows_;                     // none: the model does not compare samples of a step
+  std::optional<StepRows> rows_;  // none: the model does not compare samples of a step
   struct Compared {
     Batch batch;
     Outputs outputs;
@@ -370,7 +372,8 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
         EndKind::kOutOfMemoryInEvaluation,
         "evaluation '" + evaluator.label + "' after step " + std::to_string(state.timestamp.batch) +
             ": out of memory on " + std::to_string(static_cast<int>(counts.too_large)) + " of " +
-            std::to_string(state.topology.world) + " ranks with " + (state.topology.has_grains ? "a grain" : "one sample at a time") +
+            std::to_string(state.topology.world) + " ranks with " +
+            (state.topology.has_grains ? "a grain" : "one sample at a time") +
             (state.model->compares_step() ? ", compared with its whole batch" : "") + counts.failure);
   if (counts.stopped > 0) return std::nullopt;
   tell_notes(state, metrics);

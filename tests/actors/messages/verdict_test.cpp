@@ -42,7 +42,8 @@ TEST(VerdictTest, TheSumOfTheRanksVectorsIsTheVerdictOfAll) {
 
 // 1e17 + 1 - 1e17 is 0 in this order alone.
 TEST(VerdictTest, NumbersOfGrainsAreAddedInTheirOrder) {
-  const std::vector<std::vector<double>> rows{{1e17, 3, 10, 1}, {1, 4, 20, 2}, {-1e17, 5, 30, 3}, {0.5, 0, 0, 4}};
+  const std::vector<std::vector<double>> rows{
+      {1e17, 3, 10, 1}, {1, 4, 20, 2}, {-1e17, 5, 30, 3}, {0.5, 0, 0, 4}};
   const auto decoded = [&](const std::vector<int>& rank_of_grain) {
     at::Tensor sum;
     for (int rank = 0; rank < 2; ++rank) {
@@ -59,7 +60,8 @@ TEST(VerdictTest, NumbersOfGrainsAreAddedInTheirOrder) {
     }
     return Verdict::decode(sum, 2, 4);
   };
-  for (const std::vector<int>& ranks : std::vector<std::vector<int>>{{0, 0, 1, 1}, {0, 1, 0, 1}, {1, 1, 1, 1}}) {
+  for (const std::vector<int>& ranks :
+       std::vector<std::vector<int>>{{0, 0, 1, 1}, {0, 1, 0, 1}, {1, 1, 1, 1}}) {
     const Verdict all = decoded(ranks);
     EXPECT_EQ(all.loss_sum, 0.5);
     EXPECT_EQ(all.loss_weight, 12);

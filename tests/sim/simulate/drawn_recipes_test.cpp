@@ -115,7 +115,8 @@ TEST_F(DrawnRecipesTest, StopReplayAndResumeOnOtherRanks) {
   EXPECT_GT(resumed, static_cast<int>(seeds) * 9 / 10);
 }
 
-// A drawn recipe in grains: without the keys that grains contradict, on ranks and under a strategy of one's own.
+// A drawn recipe in grains: without the keys that grains contradict, on ranks and under a strategy of one's
+// own.
 class ElasticDraw {
  public:
   explicit ElasticDraw(const Setting& drawn) : recipe_(resolve_recipe(drawn)) {
@@ -168,8 +169,8 @@ class ElasticDraw {
       nlohmann::json numbers = nlohmann::json::parse(line);
       for (auto number = numbers.begin(); number != numbers.end();) {
         const std::string& name = number.key();
-        const bool is_measured = name.ends_with("_ms") || name.ends_with("_per_s") || name == "since_start_s" ||
-                                 name.find("memory") != std::string::npos;
+        const bool is_measured = name.ends_with("_ms") || name.ends_with("_per_s") ||
+                                 name == "since_start_s" || name.find("memory") != std::string::npos;
         number = is_measured ? numbers.erase(number) : std::next(number);
       }
       all += numbers.dump() + "\n";
