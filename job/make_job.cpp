@@ -58,7 +58,7 @@ int64_t global_batch(const DataSettings& data, const Job& job, bool own) {
   if (size == 0) return 0;
   if (size < world)
     key.fail("expected a sample for each of " + std::to_string(world) +
-             (job.settings.reproducibility.is_elastic() ? " grains" : " ranks") + " at least");
+             (job.settings.reproducibility.is_elastic() ? " grains at least" : " ranks at least"));
   if (own && size % world != 0)
     key.fail("expected a multiple of the number of ranks, " + std::to_string(world) +
              ": each rank has its own dataset, and all get the same number of samples");

@@ -96,7 +96,7 @@ std::vector<std::vector<DigestPart>> GradientBuckets::parts() const {
 }
 
 void GradientBuckets::begin_pass() {
-  portion_ = {.last = false};
+  last_ = false;
   if (grains_) grains_->clear();
   missing_.assign(plan_.buckets.size(), 0);
   for (std::size_t p = 0; p < parameters_.size(); ++p) {
@@ -107,13 +107,14 @@ void GradientBuckets::begin_pass() {
   }
 }
 
-void GradientBuckets::begin_portion(const Portion& portion) {
-  portion_ = portion;
-  if (portion.last) begin_last_portion();
+void GradientBuckets::begin_portion(int64_t index, bool last) {
+  portion_ = index;
+  last_ = last;
+  if (last) begin_last_portion();
 }
 
 void GradientBuckets::end_portion() {
-  if (!grains_ || portion_.last) return;
+  if (!grains_ || last_) return;
   for (std::size_t p = 0; p < parameters_.size(); ++p)
     if (has_place(p)) take_sum(p);
 }
@@ -121,7 +122,7 @@ void GradientBuckets::end_portion() {
 // Of the portions so far, with the gradient of this portion, if any; undefined before the last portion.
 at::Tensor GradientBuckets::take_sum(std::size_t parameter) {
   at::Tensor grad = std::exchange(parameters_[parameter].parameter->tensor.mutable_grad(), at::Tensor());
-  return grains_->add(parameter, portion_.index, std::move(grad), portion_.last);
+  return grains_->add(parameter, portion_, std::move(grad), last_);
 }
 
 // No bucket waits for parameters that are not trained any more.
@@ -137,9 +138,9 @@ void GradientBuckets::begin_last_portion() {
 void GradientBuckets::on_gradient(std::size_t parameter) {
   const at::NoGradGuard no_grad;
   states_[parameter].used = true;
-  const bool fills = portion_.last || (!grains_ && !casts(parameter));
+  const bool fills = last_ || (!grains_ && !casts(parameter));
   if (!states_[parameter].filled && fills) fill(parameter);
-  if (portion_.last) finish(parameter);
+  if (last_) finish(parameter);
 }
 
 void GradientBuckets::fill(std::size_t parameter) {

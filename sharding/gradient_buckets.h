@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "data/portions.h"
 #include "models/layers/layer.h"
 #include "sharding/buckets.h"
 #include "sharding/tree_sum.h"
@@ -60,7 +59,7 @@ class GradientBuckets {
   bool has_own_gradients() const;
 
   void begin_pass();
-  void begin_portion(const Portion& portion);
+  void begin_portion(int64_t index, bool last);
   void end_portion();
   // Call after the last backward: zeroes missing gradients and reports the remaining buckets.
   void end_pass();
@@ -93,7 +92,8 @@ class GradientBuckets {
   std::vector<ParameterState> states_;
   std::vector<int64_t> live_bytes_;
   std::vector<int> missing_;  // unfinished parameters, by bucket
-  Portion portion_ = {.last = false};
+  int64_t portion_ = 0;
+  bool last_ = false;              // the portion
   std::optional<TreeSum> grains_;  // none: autograd sums over portions
 };
 

@@ -200,11 +200,11 @@ Kind<ReproducibilitySettings> ReproducibilitySettings::kind() {
 ReproducibilitySettings ReproducibilitySettings::read(const Setting& section) {
   ReproducibilitySettings settings = kind().read(section);
   if (!settings.is_elastic()) {
-    if (!settings.grains.is_absent()) settings.grains.fail("it needs mode = \"elastic\"");
+    if (!settings.grains.is_absent()) settings.grains.fail("grains belong to mode = \"elastic\"");
     return settings;
   }
   if (settings.grains.is_absent())
-    settings.mode.fail("it needs reproducibility.grains, the parts of a global batch, which is missing");
+    settings.mode.fail("reproducibility.grains, the parts of a global batch, is missing");
   if (!std::has_single_bit(static_cast<unsigned>(settings.grains.value)))
     settings.grains.fail("expected a power of two: 1, 2, 4, 8, ...");
   return settings;

@@ -1,6 +1,7 @@
 #include "training/step_rows.h"
 
 #include <ATen/ops/cat.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
@@ -47,23 +48,24 @@ bool StepRows::gather(bool out_of_memory) {
   }
   const MemoryScopePause unlimited;
   // Of each place: samples, numbers of each; then weights, and whether memory ran out.
-  const at::Tensor facts = at::zeros({2 * places + weights + 1}, at::kDouble);
-  double* const numbers = facts.data_ptr<double>();
+  std::vector<double> numbers(static_cast<std::size_t>(2 * places + weights + 1));
   for (std::size_t i = 0; i < parts_.size(); ++i) {
-    const Part& part = parts_[i];
-    if (part.place >= places) continue;
+    const auto place = static_cast<std::size_t>(parts_[i].place);
+    if (parts_[i].place >= places) continue;
     if (mine[i].defined()) {
-      numbers[2 * part.place] = static_cast<double>(mine[i].size(0));
-      numbers[2 * part.place + 1] = static_cast<double>(mine[i].size(1));
+      numbers[2 * place] = static_cast<double>(mine[i].size(0));
+      numbers[2 * place + 1] = static_cast<double>(mine[i].size(1));
     }
-    numbers[2 * places + (place_.has_grains ? part.place : 0)] = part.loss_weight;
+    numbers[static_cast<std::size_t>(2 * places) + (place_.has_grains ? place : 0)] = parts_[i].loss_weight;
   }
-  numbers[2 * places + weights] = out_of_memory ? 1 : 0;
+  numbers.back() = out_of_memory ? 1 : 0;
+  const at::Tensor facts = at::tensor(numbers, at::kDouble);
   gathered_ = true;
   state_.services->sum_over_ranks(facts);
   loss_weight_ = 0;
-  for (int64_t weight = 0; weight < weights; ++weight) loss_weight_ += numbers[2 * places + weight];
-  if (numbers[2 * places + weights] > 0) return false;
+  for (int64_t weight = 0; weight < weights; ++weight)
+    loss_weight_ += facts[2 * places + weight].item<double>();
+  if (facts[-1].item<double>() > 0) return false;
   const at::Tensor counts = facts.narrow(0, 0, 2 * places).view({places, 2}).to(at::kLong);
   for (Part& part : parts_)
     part.first = counts.select(1, 0).narrow(0, 0, std::min(part.place, places)).sum().item<int64_t>();
@@ -71,7 +73,7 @@ bool StepRows::gather(bool out_of_memory) {
   return true;
 }
 
-// Zeros of other ranks make 0.0 of -0.0, so a lone rank adds some too.
+// Zeros of other ranks make 0.0 of -0.0, so a single rank adds zeros too.
 at::Tensor StepRows::sum_rows(const std::vector<at::Tensor>& mine, const at::Tensor& counts) const {
   const int64_t all = counts.select(1, 0).sum().item<int64_t>(),
                 width = counts.select(1, 1).max().item<int64_t>();

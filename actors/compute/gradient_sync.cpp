@@ -75,7 +75,7 @@ class BucketSync final : public GradientSync {
   }
 
   void begin_pass() override { buckets_.begin_pass(); }
-  void begin_portion(const Portion& portion) override { buckets_.begin_portion(portion); }
+  void begin_portion(const Portion& portion) override { buckets_.begin_portion(portion.index, portion.last); }
   void end_portion() override { buckets_.end_portion(); }
   void end_pass() override { buckets_.end_pass(); }
   void abandon_pass() override { buckets_.abandon_pass(); }

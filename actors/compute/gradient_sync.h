@@ -43,7 +43,7 @@ class GradientSync {
   // True if gradients have memory of their own, freed at the end of the step.
   virtual bool owns_gradients() const = 0;
   virtual double bucket_bytes() const { return 0; }
-  // Of sums of this rank's grains in the pass so far, which end with the pass.
+  // Of sums of this rank's grains in the pass so far.
   virtual double bytes_of_grains() const { return 0; }
 };
 

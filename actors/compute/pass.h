@@ -26,8 +26,8 @@ struct Pass {
   // pass uses too.
   at::Tensor statistics;
   LateNumbers numbers;
-  // What this rank's parts of the batch add to the verdict, where they are grains: a row of Verdict::grains
-  // each, without the sums of train metrics.
+  // Where batches are cut into grains: for each of this rank's grains a row of Verdict::grains, without the
+  // sums of train metrics.
   struct Part {
     double loss_sum = 0, loss_weight = 0, flops = 0;
     std::vector<double> listeners = {};

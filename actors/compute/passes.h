@@ -66,12 +66,12 @@ class Passes {
   // `sums`: Verdict::sums over all ranks. Sets state.metric_values, then calls listeners.
   void use_sums(std::span<const double> sums, bool with_listeners);
 
-  // Applies the statistics of all ranks, [world, statistics_size], to the layers in rank and portion order;
-  // of grains in their order.
+  // Applies the statistics of all ranks, [world, statistics_size], to the layers, in the order of ranks and
+  // portions, or of grains.
   void apply_statistics(const at::Tensor& gathered);
 
  private:
-  // A part of the global batch, mostly all that the rank has. From BEFORE_TRAIN_BATCH on it has the changes
+  // The rank's samples of the global batch, or a grain. From BEFORE_TRAIN_BATCH on the part has the changes
   // of events.
   struct Part {
     Batch batch;

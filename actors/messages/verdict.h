@@ -26,7 +26,7 @@ struct Verdict {
   std::vector<double> sums;         // of listeners and train metrics; the same number on every rank
 
   // Where batches are cut into grains (sharding/rank_share.h): of each grain loss_sum, loss_weight, flops and
-  // sums; before the sum those of this rank's grains, and zeros. The sum has them added in grain order.
+  // sums; before the sum those of this rank's grains, and zeros. Decoding adds the rows in grain order.
   std::vector<double> grains;
 
   // As a float64 vector. The sum of the vectors of all ranks is decoded into the verdict.

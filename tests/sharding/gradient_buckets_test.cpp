@@ -46,7 +46,7 @@ class GradientBucketsTest : public testing::Test {
 TEST_F(GradientBucketsTest, ChannelsLastGradientHasItsParametersStrides) {
   bind();
   buckets_.begin_pass();
-  buckets_.begin_portion({});
+  buckets_.begin_portion(0, true);
   backward(first_);
   buckets_.end_pass();
   EXPECT_EQ(buckets_.gradients()[0].strides(), conv_.weight().strides());
@@ -58,7 +58,7 @@ TEST_F(GradientBucketsTest, MicrobatchesAdd) {
   buckets_.begin_pass();
   backward(first_);
   EXPECT_TRUE(full_.empty()) << "reported before the last microbatch";
-  buckets_.begin_portion({});
+  buckets_.begin_portion(0, true);
   backward(second_);
   buckets_.end_pass();
   EXPECT_TRUE(at::allclose(buckets_.gradients()[0], reference(first_) + reference(second_), 1e-5, 1e-5));
@@ -80,7 +80,7 @@ TEST(GradientBucketsOfPairs, WaitForAllGradientsIfAParameterIsEmpty) {
   GradientBuckets buckets(parameters(pair), 4096, [&](int bucket) { full.push_back(bucket); });
   buckets.bind({at::zeros({buckets.plan().buckets.at(0).bytes}, at::kByte)});
   buckets.begin_pass();
-  buckets.begin_portion({});
+  buckets.begin_portion(0, true);
   pair.own_parameters()[0]->tensor.sum().backward();
   EXPECT_TRUE(full.empty()) << "the second has no gradient yet";
   pair.own_parameters()[1]->tensor.sum().backward();
@@ -92,7 +92,7 @@ TEST_F(GradientBucketsTest, UnusedParameterCountsAsZero) {
   bind();
   for (int step = 0; step < 2; ++step) {
     buckets_.begin_pass();
-    buckets_.begin_portion({});
+    buckets_.begin_portion(0, true);
     backward(first_);
     buckets_.end_pass();
     EXPECT_TRUE(at::equal(buckets_.gradients()[1], at::zeros({5})));
@@ -106,7 +106,7 @@ TEST_F(GradientBucketsTest, FrozenParametersAreNotWaitedFor) {
     if (one.name == "unused") one.parameter->tensor.set_requires_grad(false);
   bind();
   buckets_.begin_pass();
-  buckets_.begin_portion({});
+  buckets_.begin_portion(0, true);
   backward(first_);
   buckets_.end_pass();
   EXPECT_EQ(buckets_.unused(), 0);
@@ -118,7 +118,7 @@ TEST_F(GradientBucketsTest, ANewlyFrozenParameterHasZerosAndDelaysNoBucket) {
   parameters(conv_)[1].parameter->tensor.set_requires_grad(false);
   buckets_.begin_pass();
   EXPECT_TRUE(full_.empty());
-  buckets_.begin_portion({});
+  buckets_.begin_portion(0, true);
   EXPECT_EQ(full_, (std::vector<int>{0}));
   backward(first_);
   EXPECT_EQ(full_, (std::vector<int>{0, 1}));
@@ -135,7 +135,7 @@ TEST_F(GradientBucketsTest, ParametersFrozenBetweenStepsAreNotReported) {
   EXPECT_EQ(buckets_.live_bytes(), (std::vector<int64_t>{0, all[1]}));
   EXPECT_TRUE(buckets_.parts()[0].empty());
   buckets_.begin_pass();
-  buckets_.begin_portion({});
+  buckets_.begin_portion(0, true);
   backward(first_);
   buckets_.end_pass();
   EXPECT_EQ(full_, (std::vector<int>{1}));
@@ -166,7 +166,7 @@ TEST_F(GradientBucketsTest, ABucketWithAFrozenParameterFillsDuringBackward) {
   one.bind({at::full({one.plan().buckets.at(0).bytes}, 0x55, at::kByte)});
   parameters(conv_)[1].parameter->tensor.set_requires_grad(false);
   one.begin_pass();
-  one.begin_portion({});
+  one.begin_portion(0, true);
   EXPECT_TRUE(full_.empty());
   backward(first_);
   EXPECT_EQ(full_, (std::vector<int>{0}));
@@ -181,7 +181,7 @@ TEST_F(GradientBucketsTest, ANeverTrainedParameterHasNoPlace) {
   EXPECT_EQ(rest.plan().buckets[0].slots.at(0).parameter, 1u);
   rest.bind({at::full({rest.plan().buckets[0].bytes}, 0x55, at::kByte)});
   rest.begin_pass();
-  rest.begin_portion({});
+  rest.begin_portion(0, true);
   rest.end_pass();
   EXPECT_FALSE(rest.gradients()[0].defined());
   EXPECT_TRUE(at::equal(rest.gradients()[1], at::zeros({5})));
@@ -192,7 +192,7 @@ TEST_F(GradientBucketsTest, ANeverTrainedParameterHasNoPlace) {
 TEST_F(GradientBucketsTest, EveryBucketIsReportedOnceAStep) {
   bind();
   buckets_.begin_pass();
-  buckets_.begin_portion({});
+  buckets_.begin_portion(0, true);
   backward(first_);
   EXPECT_EQ(full_, (std::vector<int>{1})) << "the used one leaves during backward";
   buckets_.end_pass();
@@ -210,7 +210,7 @@ TEST_F(GradientBucketsTest, StepWithoutABatchIsAllZeros) {
 TEST_F(GradientBucketsTest, AbandonedStepReportsTheRestAndLeavesAloneWhatItHas) {
   bind();
   buckets_.begin_pass();
-  buckets_.begin_portion({});
+  buckets_.begin_portion(0, true);
   backward(first_);
   const at::Tensor reported = buckets_.gradients()[0].clone();
   buckets_.abandon_pass();
