@@ -86,7 +86,7 @@ class PartScope {
 
 // The rows of the verdict for this rank's grains.
 void set_grains(Pass& pass, const RankTopology& place, const TrainMetrics& metrics) {
-  const int64_t row_size = Verdict::numbers_row_size(std::ssize(pass.verdict.sums));
+  const int64_t row_size = Verdict::numbers_of_grain(std::ssize(pass.verdict.sums));
   for (std::size_t i = 0; i < pass.parts.size(); ++i) {
     const int64_t grain = place.data_rank + static_cast<int64_t>(i) * place.data_stride;
     if (grain >= place.data_world) return;
@@ -191,7 +191,7 @@ void Passes::begin_pass() {
   if (rows_of_step_) rows_of_step_->begin_pass();
   verdict.sums.assign(static_cast<std::size_t>(sums()), 0.0);
   if (cut_.place.has_grains)
-    verdict.grains.assign(static_cast<std::size_t>(cut_.place.data_world * Verdict::numbers_row_size(sums())),
+    verdict.grains.assign(static_cast<std::size_t>(cut_.place.data_world * Verdict::numbers_of_grain(sums())),
                           0.0);
 }
 
@@ -279,7 +279,7 @@ void Passes::abandon() {
   metrics_.reset();
   sweep_.run();  // gradients that an interrupted backward left in autograd's queue
   pass_->held[HeldFor::kGathered] = exchange_.gathered_bytes();
-  pass_->held[HeldFor::kGradients] += exchange_.gradients().bytes_row_sizes();
+  pass_->held[HeldFor::kGradients] += exchange_.gradients().bytes_of_grains();
   if (exchange_.gradients().owns_gradients())
     for (const auto& named : state_.parameters)
       if (const at::Tensor& grad = named.parameter->tensor.grad(); grad.defined())

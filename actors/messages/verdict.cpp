@@ -20,10 +20,10 @@ constexpr std::array kGrainFields = {&Verdict::loss_sum, &Verdict::loss_weight, 
 }  // namespace
 
 int64_t Verdict::numbers(int world, int64_t sums, int64_t grains) {
-  return std::ssize(kFields) + world + sums + grains * numbers_row_size(sums);
+  return std::ssize(kFields) + world + sums + grains * numbers_of_grain(sums);
 }
 
-int64_t Verdict::numbers_row_size(int64_t sums) { return std::ssize(kGrainFields) + sums; }
+int64_t Verdict::numbers_of_grain(int64_t sums) { return std::ssize(kGrainFields) + sums; }
 
 at::Tensor Verdict::encode(int rank, int world) const {
   TUTTI_ASSERT(memory_peak.size() <= 1, "a decoded verdict is encoded again");
@@ -45,14 +45,14 @@ Verdict Verdict::decode(const at::Tensor& sum, int world, int64_t grains) {
   const int64_t sums = (rest - grains * std::ssize(kGrainFields)) / (grains + 1);
   at += world;
   verdict.sums.assign(at, at + sums);
-  if (grains > 0) verdict.add_grains({at + sums, static_cast<std::size_t>(grains * numbers_row_size(sums))});
+  if (grains > 0) verdict.add_grains({at + sums, static_cast<std::size_t>(grains * numbers_of_grain(sums))});
   return verdict;
 }
 
 void Verdict::add_grains(std::span<const double> rows) {
   for (const auto field : kGrainFields) this->*field = 0;
   std::ranges::fill(sums, 0.0);
-  const auto row_size = static_cast<std::size_t>(numbers_row_size(std::ssize(sums)));
+  const auto row_size = static_cast<std::size_t>(numbers_of_grain(std::ssize(sums)));
   for (; !rows.empty(); rows = rows.subspan(row_size)) {
     const double* at = rows.data();
     for (const auto field : kGrainFields) this->*field += *at++;

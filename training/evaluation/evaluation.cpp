@@ -88,9 +88,9 @@ void sum_over_ranks(const State& state, MetricsOfParts& parts, Counts& counts) {
   for (std::size_t part = 0; part < parts.size(); ++part) {
     const int64_t of =
         place.has_grains ? place.data_rank + static_cast<int64_t>(part) * place.data_stride : 0;
-    const Places of_part = sums_of(parts[part], false);
-    TUTTI_ASSERT(count_of(of_part) == row, "a metric keeps measurements, and does not say so");
-    if (of < rows) copy_from(of_part, sums + of * row);
+    const Places places = sums_of(parts[part], false);
+    TUTTI_ASSERT(count_of(places) == row, "a metric keeps measurements, and does not say so");
+    if (of < rows) copy_from(places, sums + of * row);
   }
   services.sum_over_ranks(values);
   counts = {numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], std::move(counts.failure)};
@@ -339,8 +339,8 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
     parts.push_back(evaluator.metrics(model, state.composer));
   const std::vector<MetricPtr>& metrics = parts.front();
   const auto begin_batch = [&](int64_t index) {
-    for (auto& of_part : parts)
-      for (auto& metric : of_part) metric->begin_batch(index, evaluator.batches);
+    for (auto& metrics : parts)
+      for (auto& metric : metrics) metric->begin_batch(index, evaluator.batches);
   };
   begin_batch(0);  // ranks that stop have as many sums
   Counts counts;
