@@ -28,11 +28,11 @@ struct Pass {
   LateNumbers numbers;
   // Where batches are cut into grains: for each of this rank's grains a row of Verdict::grains, without the
   // sums of train metrics.
-  struct Part {
+  struct Grain {
     double loss_sum = 0, loss_weight = 0, flops = 0;
     std::vector<double> listeners = {};
   };
-  std::vector<Part> parts;
+  std::vector<Grain> grains;
   std::vector<at::Tensor> losses;  // of the portions; on a device only, where they are checked
   // The weight of the loss of the whole step where each portion has that loss (Model::compares_step).
   std::optional<double> step_weight;

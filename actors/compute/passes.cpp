@@ -87,10 +87,10 @@ class PartScope {
 // The rows of the verdict for this rank's grains.
 void set_grains(Pass& pass, const RankTopology& place, const TrainMetrics& metrics) {
   const int64_t row_size = Verdict::numbers_of_grain(std::ssize(pass.verdict.sums));
-  for (std::size_t i = 0; i < pass.parts.size(); ++i) {
+  for (std::size_t i = 0; i < pass.grains.size(); ++i) {
     const int64_t grain = place.data_rank + static_cast<int64_t>(i) * place.data_stride;
     if (grain >= place.data_world) return;
-    const auto& [loss_sum, loss_weight, flops, listeners] = pass.parts[i];
+    const auto& [loss_sum, loss_weight, flops, listeners] = pass.grains[i];
     const std::array numbers{loss_sum, loss_weight, flops};
     auto row = std::ranges::copy(numbers, pass.verdict.grains.begin() + grain * row_size).out;
     row = std::ranges::copy(listeners, row).out;
@@ -183,7 +183,7 @@ void Passes::begin_pass() {
     verdict.tokens += static_cast<double>(state_.model->tokens(part.batch));
     verdict.flops += flops;
     if (cut_.place.has_grains)
-      pass_->parts.push_back(
+      pass_->grains.push_back(
           {.flops = flops, .listeners = std::vector<double>(static_cast<std::size_t>(engine_.reductions()))});
   }
   if (statistics_.defined()) pass_->statistics = statistics_.zero_();
@@ -219,7 +219,7 @@ void Passes::train_batch(const Closure::Move& move, bool first_pass) {
       if (trains) train(part, portion);
       exchange_.end_portion();
     }
-    if (cut_.place.has_grains && first_pass) engine_.contribute(pass_->parts[i].listeners);
+    if (cut_.place.has_grains && first_pass) engine_.contribute(pass_->grains[i].listeners);
   }
   exchange_.end_pass();
   metrics_.add_to(pass_->numbers);

@@ -50,14 +50,14 @@ void PortionRunner::note_loss(const Portion& portion, double weight, Pass& pass)
   const bool checked_there = with_.state.device.runs_ahead();
   Verdict& mine = pass.verdict;
   mine.loss_weight += weight;
-  Pass::Part* const part =
-      pass.parts.empty() ? nullptr : &pass.parts.at(static_cast<std::size_t>(portion.index));
-  if (part) part->loss_weight = weight;
-  pass.numbers.add(loss, [&mine, part, weight, checked_there](std::span<const double> value) {
+  Pass::Grain* const grain =
+      pass.grains.empty() ? nullptr : &pass.grains.at(static_cast<std::size_t>(portion.index));
+  if (grain) grain->loss_weight = weight;
+  pass.numbers.add(loss, [&mine, grain, weight, checked_there](std::span<const double> value) {
     const bool finite = checked_there ? std::isfinite(static_cast<float>(value[0])) : std::isfinite(value[0]);
     if (!finite) mine.non_finite = 1;
     mine.loss_sum += value[0] * weight;
-    if (part) part->loss_sum = value[0] * weight;
+    if (grain) grain->loss_sum = value[0] * weight;
   });
   if (checked_there) pass.losses.push_back(loss.detach().to(at::kFloat, false, /*copy=*/true));
 }

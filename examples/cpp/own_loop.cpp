@@ -64,8 +64,7 @@ int train(tutti::ShardingStrategy strategy, const std::string& weights) {
       state, logger, {.algorithms = {std::make_shared<Boost>()}, .callbacks = {std::make_shared<Printer>()}});
   const tutti::Sampler sampler({.samples = data.size(),
                                 .global_batch = 16,
-                                .data_rank = ranks.rank(),
-                                .data_world = ranks.size(),
+                                .place = {.data_rank = ranks.rank(), .data_world = ranks.size()},
                                 .seed = state.seed});
   engine.run_event(tutti::Event::kFitStart);
   for (int64_t batch = 0; batch < sampler.batches(); ++batch) {
