@@ -235,7 +235,8 @@ TEST_F(PredictFilesTest, MayBeOthers) {
   const std::string other = folder_.path("other.h5");
   write_hdf5(disk_, other, {hdf5_array("x", inputs_.flip({0}))});
   predict_text(recipe_, {.checkpoint = run_, .data = other, .out = out_});
-  EXPECT_TRUE(Hdf5File(out_).read("output").equal(labelled_.flip({0})));
+  // On some processors the bits of a row depend on its place in the batch.
+  EXPECT_TRUE(Hdf5File(out_).read("output").allclose(labelled_.flip({0}), 1e-5, 1e-6));
   EXPECT_THAT([&] { predict_text(recipe_, {.checkpoint = run_, .data = other, .out = other}); },
               testing::ThrowsMessage<UserError>(HasSubstr("it is a file of data.eval.path")));
   EXPECT_THAT([&] { predict_text(recipe_, {.checkpoint = run_, .data = "nowhere.h5", .out = out_}); },
