@@ -280,6 +280,13 @@ LoggedMetrics logged_values(const std::vector<MetricPtr>& metrics) {
   return all;
 }
 
+// This rank's grains of a batch; none where batches are not cut into grains.
+std::vector<Portion> grains_of_batch(const State& state, const Evaluator& evaluator, int64_t batch) {
+  if (!state.topology.has_grains) return {};
+  const int64_t left = evaluator.data->size() - batch * evaluator.global_batch;
+  return parts_of_rank(std::min(evaluator.global_batch, left), state.topology);
+}
+
 // Said at the first evaluation.
 void tell_notes(const State& state, const std::vector<MetricPtr>& metrics) {
   for (const auto& metric : metrics) {
@@ -357,9 +364,7 @@ std::optional<LoggedMetrics> evaluate(State& state, Engine& engine, const Evalua
       counts.samples += static_cast<double>(batch->samples());
       counts.tokens += static_cast<double>(model.tokens(*batch));
     }
-    const int64_t first = b * evaluator.global_batch;
-    const int64_t samples = std::min(evaluator.global_batch, evaluator.data->size() - first);
-    goes_on = evaluation.run(batch ? &*batch : nullptr, parts_of_rank(samples, state.topology), counts);
+    goes_on = evaluation.run(batch ? &*batch : nullptr, grains_of_batch(state, evaluator, b), counts);
   }
   evaluating.reset();
   if (!together) services.free_model();
