@@ -87,9 +87,9 @@ def compare_texts(light, recipe, run, length):
         if tokens[0] != tokens[1] or len(own) != length:
             raise Failed(f"generate {more}: tokens {tokens[0]}, on the CPU {tokens[1]}")
         largest = max(largest, *(abs(a["logprob"] - b["logprob"]) for a, b in zip(own, cpu)))
-    bound = max(light.tolerance(1e-3), 1e-5)  # the tests' device has other addresses, so other vector kernels
+    bound = max(light.tolerance(1e-3), 1e-5)  # on some processors bits depend on where rows lie
     if not largest <= bound:
-        raise Failed(f"log-probabilities differ by {largest:.1e} from the CPU's, at most {bound:g} was expected")
+        raise Failed(f"log-probabilities differ by {largest:.1e} from the CPU's; at most {bound:g} is right")
     return largest
 
 
