@@ -6,6 +6,7 @@ rank. Run on an idle machine.
 """
 
 import argparse
+import re
 import statistics
 import tempfile
 from pathlib import Path
@@ -30,13 +31,23 @@ def arguments():
     return parser.parse_args()
 
 
+def whole_batches(recipe):
+    """The recipe with the batch of all ranks in place of a rank's: grains are parts of the whole."""
+    return re.sub(r"(?m)^device_batch_size = (\d+)", lambda size: f"batch_size = {RANKS * int(size[1])}",
+                  recipe.read_text())
+
+
 def contestants(args, workload):
     recipe = HERE / "recipes" / f"{workload}.toml"
 
     def tutti(keys):
-        with tempfile.TemporaryDirectory() as scratch:
-            return run_tutti(args.tutti.resolve(), recipe, Path(scratch) / "run", RANKS, STEPS[workload],
-                             WARMUP, [f"sharding.strategy={args.strategy}", *keys])
+        # Paths in a recipe are relative to its folder.
+        with (tempfile.TemporaryDirectory() as scratch,
+              tempfile.NamedTemporaryFile("w", dir=recipe.parent, suffix=".toml") as written):
+            written.write(whole_batches(recipe))
+            written.flush()
+            return run_tutti(args.tutti.resolve(), Path(written.name), Path(scratch) / "run", RANKS,
+                             STEPS[workload], WARMUP, [f"sharding.strategy={args.strategy}", *keys])
 
     return {name: lambda keys=keys: tutti(keys) for name, keys in CONTESTANTS.items()}
 
